@@ -346,6 +346,31 @@ def test_rdma(judge, verdicts):
     assert nothing.rc == 1 and "RDMA is not proven: run with NCCL_DEBUG=INFO" in nothing.out
 
 
+def mnnvl(rank, other, via="via P2P/MNNVL"):
+    """Ranks of hosts with 4 GPUs."""
+    return f"node-{rank // 4}:{1000 + rank}:1050 [{rank % 4}] NCCL INFO Channel 00/0 : {rank}[{rank % 4}] -> {other}[{other % 4}] {via}"
+
+
+def test_nvlink_domains(verdicts):
+    """NCCL says MNNVL of all P2P where ranks share an NVLink domain, that within a host, too: it proves nothing of other hosts."""
+    def of(hosts, lines, *words):
+        run = Run(model="NVIDIA GB200", hosts=hosts, gpus=4, rows=[Row(8 << 30, busbw=180.0)])
+        [verdict] = verdicts("\n".join([*run.lines(), *lines]), *words)
+        return verdict
+    within = [mnnvl(rank, rank ^ 1) for rank in range(8)]
+    network = [mnnvl(3, 8, "[send] via NET/IB/3/GDRDMA"), mnnvl(8, 3, "[send] via NET/IB/3")]
+    one = of(1, within[:4])
+    assert one["rdma"] == "one host" and one["within"]["p2p"] == 4 and one["limit"]["busbw"] == 900
+    apart = of(2, within + [line.replace("8[0]", "4[0]") for line in network])
+    assert apart["limit"]["busbw"] == 200 and apart["percent"] == pytest.approx(90), apart
+    assert apart["rdma"] == "proven" and apart["within"]["p2p"] == 8 and any("1 of 2 RDMA connections go without" in note for note in apart["notes"])
+    joined = of(2, [*within, mnnvl(3, 4)])
+    assert joined["rdma"] == "not needed" and joined["within"]["p2p"] == 8 and "(between hosts too: NCCL's log)" in joined["limit"]["why"]
+    larger = of(3, [*within, mnnvl(3, 4), *network])
+    assert larger["rdma"] == "proven" and "percent" not in larger and larger["limit"]["why"].startswith("NVLink connects some of the hosts, and")
+    assert of(3, [*within, mnnvl(3, 4), *network], "--link", "900")["limit"]["busbw"] == 900
+
+
 @pytest.mark.parametrize("rdma,net,word,status", [
     (64 << 30, 1 << 20, "proven: the hosts' devices counted 6.872e+04 MB by RDMA, 1.049 MB by", 0),
     (0, 64 << 30, "NOT USED: the hosts' devices counted 0 MB by RDMA", 1),
@@ -867,6 +892,18 @@ def test_log_of_several_communicators(judge):
         return f"{host}:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [{way}] via NET/IB/0/GDRDMA\n"
     document = json.loads(judge((end("a", "send") + end("b", "receive")) * 3, "-o", "json").ok().out)[0]
     assert connections_of(document) == {"rdma": 3, "gpudirect": 3}
+
+
+def test_log_of_an_nvlink_domain(judge):
+    """Senders write such lines, so that a rank which sends from a host is on it; of lines without a host nothing is known."""
+    within = [mnnvl(rank, (rank + 1) % 4) for rank in range(4)]
+    one = judge("\n".join(within))
+    assert "verdict   one host: no network is used\n" in one.ok().out and "  within    4 by P2P" in one.out and "node-0: 4 P2P" in one.out
+    ring = [mnnvl(rank, (rank + 1) % 8) for rank in range(8)]
+    two = judge("\n".join(ring))
+    assert "verdict   NVLink between hosts" in two.ok().out and "2 by NVLink\n  within    6 by P2P" in two.out, two
+    cut = judge("\n".join(line[line.index("[") :] for line in within))
+    assert "verdict   NVLink between hosts" in cut.ok().out, cut
 
 
 def test_table_beside_the_log_counts(judge, verdicts):

@@ -306,6 +306,12 @@ static bool lie_alike(const struct result *r, struct result_rank *ranks)
     return alike;
 }
 
+/* A job that is larger than an NVLink domain. */
+static bool is_of_domains(const struct nccl_log *log)
+{
+    return log->nvlink_hosts > 0 && log->net_count > 0;
+}
+
 static void of_shape(const struct run *run, const struct shape *s,
                      const struct known_machine *machine, const struct limit_given *given,
                      struct limit *limit)
@@ -321,6 +327,10 @@ static void of_shape(const struct run *run, const struct shape *s,
     else if (s->hosts == 1 && !(given->link_gbs > 0) &&
              strcmp(run->result.ranks[0].model, "memory") == 0)
         of_memory(&run->result, s, limit);
+    else if (s->hosts > 1 && is_of_domains(&run->log) && !(given->link_gbs > 0))
+        unknown(limit, "NVLink connects some of the hosts, and a network others (NCCL's log): "
+                       "which of them share an NVLink domain, whose NICs count together, is not "
+                       "known");
     else if (s->hosts == 1 || run->log.nvlink_hosts > 0)
         of_links(machine, given, s->hosts > 1, limit);
     else

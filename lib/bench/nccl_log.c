@@ -108,18 +108,26 @@ static bool both_ranks(struct span line, uint64_t ret[2])
            rank_at(span_from(line, to), &ret[1]);
 }
 
+/* Of a line whose ranks are of two hosts, or of hosts that are not known. */
+static bool is_between(struct nccl_log *log, const struct result *ranks, struct span line)
+{
+    uint64_t of[2] = {UINT32_MAX, UINT32_MAX}; /* not known */
+    if (both_ranks(line, of) && is_within(log, ranks, line, of))
+        return false;
+    for (size_t i = 0; i < 2; i++)
+        log->between_ranks = of[i] >= log->between_ranks ? of[i] + 1 : log->between_ranks;
+    return true;
+}
+
 /* to: behind "via NET/", to the line's end. */
 static void network_connection(struct nccl_log *log, const struct result *ranks, struct span line,
                                struct span to)
 {
-    uint64_t of[2] = {UINT32_MAX, UINT32_MAX}; /* not known */
-    if (both_ranks(line, of) && is_within(log, ranks, line, of)) {
+    if (!is_between(log, ranks, line)) {
         log->within.net++;
         return;
     }
     struct nccl_log_net *net = net_of(log, to);
-    for (size_t i = 0; i < 2; i++)
-        log->net_ranks = of[i] >= log->net_ranks ? of[i] + 1 : log->net_ranks;
     net->count++;
     if (span_find(to, "GDRDMA"))
         net->gpu++;
@@ -136,7 +144,11 @@ static bool connection(struct nccl_log *log, const struct result *ranks, struct 
     } else if ((to = span_after(line, " via COLLNET/"))) {
         network_connection(log, ranks, line, span_from(line, to));
     } else if (span_find(line, " via P2P/MNNVL")) {
-        log->nvlink_hosts++;
+        /* NCCL says so of all P2P where ranks share an NVLink domain, that of a host, too */
+        if (is_between(log, ranks, line))
+            log->nvlink_hosts++;
+        else
+            log->within.p2p++;
     } else if (span_find(line, " via P2P/")) {
         log->within.p2p++;
     } else if (span_find(line, " via SHM")) {
@@ -217,8 +229,11 @@ void nccl_log_sum(const struct nccl_log *log, struct nccl_log_sums *ret)
 
 void nccl_log_settle(struct nccl_log *log, const struct result *ranks)
 {
-    if (log->net_count == 0 || log->net_ranks > ranks->rank_count || result_hosts(ranks) != 1)
+    if (log->net_count + log->nvlink_hosts == 0 || log->between_ranks > ranks->rank_count ||
+        result_hosts(ranks) != 1)
         return;
+    log->within.p2p += log->nvlink_hosts;
+    log->nvlink_hosts = 0;
     for (size_t i = 0; i < log->net_count; i++)
         log->within.net += log->nets[i].count;
     log->net_count = 0;

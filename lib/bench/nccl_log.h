@@ -28,7 +28,8 @@ struct nccl_log {
     struct nccl_within within;               /* a host; its net: ranks whose hosts were known */
     size_t nvlink_hosts;                     /* between hosts over NVLink (MNNVL) */
     struct nccl_log_net nets[NCCL_LOG_NETS]; /* others than those of within */
-    size_t net_count, net_ranks;             /* net_ranks: no rank in nets has as high a number */
+    size_t net_count;
+    size_t between_ranks; /* no rank of nets and nvlink_hosts has as high a number */
     struct nccl_layers layers;
     char nics[NCCL_LOG_NICS][24]; /* "mlx5_0:1/RoCE" */
     size_t nic_count;
@@ -51,7 +52,8 @@ bool nccl_log_line(struct nccl_log *log, const struct result *ranks, const char 
 
 void nccl_log_sum(const struct nccl_log *log, struct nccl_log_sums *ret);
 
-/* Where all ranks of the log are known now, and of one host, what goes by networks is within it. */
+/* Where all ranks of the log are known now, and of one host, what was taken for connections between
+ * hosts is within it. */
 void nccl_log_settle(struct nccl_log *log, const struct result *ranks);
 
 #endif

@@ -201,6 +201,24 @@ static void take_network(struct nccl_report *r, struct nccl_report_host *host, s
     }
 }
 
+/* So NCCL calls all P2P of a communicator whose ranks share an NVLink domain, that within a host,
+ * too: which of them is, is known at the end. */
+static void take_nvlink(struct nccl_report *r, const struct nccl_report_host *host,
+                        struct span record)
+{
+    struct nccl_report_link ends = {0};
+    struct nccl_report_nvlink *nvlinks =
+        array_room(r->nvlinks, r->nvlink_count, &r->nvlink_room, sizeof *nvlinks);
+    if (!nvlinks) {
+        r->failed = true;
+        return;
+    }
+    read_ends(record, &ends);
+    r->nvlinks = nvlinks;
+    r->nvlinks[r->nvlink_count++] =
+        (struct nccl_report_nvlink){(uint32_t)(host - r->hosts), ends.from, ends.to};
+}
+
 /* True when the record says how two ranks are connected. */
 static bool take_connection(struct nccl_report *r, struct nccl_report_host *host,
                             struct span record)
@@ -211,7 +229,7 @@ static bool take_connection(struct nccl_report *r, struct nccl_report_host *host
     } else if (span_after(record, " via COLLNET/")) {
         r->in_network++;
     } else if (span_after(record, " via P2P/MNNVL")) {
-        r->nvlink_hosts++;
+        take_nvlink(r, host, record);
     } else if (span_after(record, " via P2P/")) {
         r->within.p2p++;
         host->p2p++;
@@ -457,6 +475,32 @@ static void sum_links(struct nccl_report *r)
     }
 }
 
+static int by_sender(const void *a, const void *b)
+{
+    const struct nccl_report_nvlink *x = a, *y = b;
+    if (x->host != y->host)
+        return x->host < y->host ? -1 : 1;
+    return x->from == y->from ? 0 : x->from < y->from ? -1 : 1;
+}
+
+/* Senders alone write such lines: a rank that sends from the same host is on it. */
+static void sum_nvlinks(struct nccl_report *r)
+{
+    if (r->nvlink_count > 0)
+        qsort(r->nvlinks, r->nvlink_count, sizeof *r->nvlinks, by_sender);
+    for (size_t i = 0; i < r->nvlink_count; i++) {
+        const struct nccl_report_nvlink *link = &r->nvlinks[i];
+        const struct nccl_report_nvlink receiver = {.host = link->host, .from = link->to};
+        struct nccl_report_host *host = &r->hosts[link->host];
+        bool known = host->name[0] && link->from != link->to;
+        bool is_within = known && bsearch(&receiver, r->nvlinks, r->nvlink_count, sizeof receiver,
+                                          by_sender) != NULL;
+        r->nvlink_hosts += !is_within;
+        r->within.p2p += is_within;
+        host->p2p += is_within;
+    }
+}
+
 /* Lines of a text that is plain (plain_text.h). */
 static void take_lines(struct nccl_report *r, struct span text)
 {
@@ -479,6 +523,7 @@ int nccl_report_read(const char *text, size_t length, const char *name, struct n
         take_lines(ret, (struct span){plain.data, plain.data + plain.length});
     plain_text_done(&plain);
     sum_links(ret);
+    sum_nvlinks(ret);
     if (ret->failed || ret->versions.failed || ret->plugins.failed || ret->networks.failed)
         return error_set(err, ENOMEM, "%s: out of memory", name);
     return ret->lines > 0
@@ -499,6 +544,7 @@ void nccl_report_done(struct nccl_report *report)
     free(report->hosts);
     free(report->table);
     free(report->links);
+    free(report->nvlinks);
     strlist_done(&report->versions);
     strlist_done(&report->plugins);
     strlist_done(&report->networks);

@@ -44,6 +44,10 @@ struct nccl_report_link {    /* one line of a connection by a network */
     bool gpu;
 };
 
+struct nccl_report_nvlink { /* one line of P2P of ranks that share an NVLink domain (MNNVL) */
+    uint32_t host, from, to;
+};
+
 struct nccl_report {
     size_t lines; /* of NCCL at all */
     struct nccl_report_host *hosts;
@@ -52,12 +56,14 @@ struct nccl_report {
     size_t table_size;
     struct nccl_report_link *links;
     size_t link_count, link_room;
+    struct nccl_report_nvlink *nvlinks;
+    size_t nvlink_count, nvlink_room;
     char nets[NCCL_REPORT_NETS][NCCL_REPORT_TEXT]; /* of links */
     size_t net_count;
     struct nccl_layers layers;
     struct strlist versions, plugins, networks;
     uint32_t ranks;            /* of the largest communicator; 0: not said */
-    struct nccl_within within; /* hosts; its net by nccl_report_read */
+    struct nccl_within within; /* hosts; its net by nccl_report_read, and its p2p of nvlinks */
     size_t nvlink_hosts, in_network;
     bool nvls;
     /* why it is as it is */

@@ -72,11 +72,11 @@ static enum verdict_rdma rdma_of_log(const struct nccl_log *log, const struct nc
         return VERDICT_RDMA_NONE;
     if (sums->unproven > 0)
         return VERDICT_RDMA_UNKNOWN;
-    if (log->nvlink_hosts > 0)
-        return VERDICT_RDMA_NVLINK;
-    if (sums->rdma == 0)
-        return hosts == 1 ? VERDICT_RDMA_ONE_HOST : VERDICT_RDMA_UNKNOWN;
-    return sums->rdma_gpu < sums->rdma ? VERDICT_RDMA_HOST : VERDICT_RDMA_GPU;
+    if (sums->rdma > 0) /* beside NVLink between others of the hosts, too */
+        return sums->rdma_gpu < sums->rdma ? VERDICT_RDMA_HOST : VERDICT_RDMA_GPU;
+    if (hosts == 1)
+        return VERDICT_RDMA_ONE_HOST;
+    return log->nvlink_hosts > 0 ? VERDICT_RDMA_NVLINK : VERDICT_RDMA_UNKNOWN;
 }
 
 static void demand_rdma(struct verdict *v)
