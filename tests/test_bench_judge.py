@@ -730,6 +730,21 @@ def test_report_with_a_plan(drarun, source, tmp_path):
     texts, links, _ = picture_of(drarun, run, "--plan", plan)
     assert links == ["seen"] * 16 and texts["PIX"] == 16 and texts["gpu7rdma0"] == 2 and texts["a4-1: nccl-gib-test-1"] == 1, texts
     assert "gpu7rdma0" in drarun("bench", "report", "--plan", plan, run).ok().out
+    planned = json.loads(plan.read_text())
+    first, last = planned["plan"]["workers"]
+    for worker, offset in ((first, 8), (last, -8)):  # as where the second worker's NVLink domain comes first
+        for rank in worker["ranks"]:
+            rank["rank"] += offset
+    plan.write_text(json.dumps(planned))
+    texts, _, _ = picture_of(drarun, run, "--plan", plan)
+    assert texts["a4-1: nccl-gib-test-0"] == texts["a4-0: nccl-gib-test-1"] == 1, texts
+    last.update(ranks=[], pluginGpus=2, nics=["mlx5_9"], firstRank=0)
+    for i, rank in enumerate(first["ranks"]):
+        rank["rank"] = 2 + i
+    first["ranks"] += [dict(first["ranks"][0], rank=10 + i) for i in range(6)]
+    plan.write_text(json.dumps(planned))
+    texts, _, picture = picture_of(drarun, run, "--plan", plan)
+    assert texts["mlx5_9"] == 1 and texts["a4-1: nccl-gib-test-0"] == 1, texts
     plan.write_text(drarun("plan", source / "examples" / "jobs" / "two-by-two.yaml", "--slices", slices, "-o", "json").ok().out)
     result = drarun("bench", "report", "--plan", plan, run)
     assert result.rc == 65 and "plan.json plans 4 ranks, and the run has 16" in result.err, result

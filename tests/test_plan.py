@@ -496,7 +496,7 @@ def test_gpus_of_a_device_plugin(drarun, machine, spec):
     assert plan["refuse"] is None and plan["profile"] == "gke-a4" and plan["env"]["NCCL_NET"] == "gIB"
     # MPI keeps to TCP: the job has GPUs
     assert plan["env"]["UCX_NET_DEVICES"] == "eth0"
-    assert [worker["pluginGpus"] for worker in plan["workers"]] == [8, 8]
+    assert [(worker["pluginGpus"], worker["firstRank"]) for worker in plan["workers"]] == [(8, 0), (8, 8)]
     assert [len(worker["nics"]) for worker in plan["workers"]] == [8, 8]
     assert all(worker["ranks"] == [] and worker["score"] is None for worker in plan["workers"])
     codes = {warning["code"] for warning in plan["warnings"]}

@@ -134,8 +134,10 @@ static json_t *worker_json(const struct plan *plan, size_t w, bool explain)
     for (size_t g = 0; g < worker->gpu_count; g++)
         json_array_append_new(ranks, rank_json(plan, worker, g, explain));
     json_object_set_new(object, "ranks", ranks);
-    if (worker->plugin_gpus > 0)
+    if (worker->plugin_gpus > 0) { /* ranks has none of theirs */
         json_object_set_new(object, "pluginGpus", json_integer(worker->plugin_gpus));
+        json_object_set_new(object, "firstRank", json_integer(worker->first_rank));
+    }
     if (worker->plugin_gpus > 0 || !all_used(worker))
         json_object_set_new(object, "nics", nics_json(worker));
     json_object_set_new(object, "score", score_json(worker->score));

@@ -33,10 +33,9 @@ static void join(const json_t *list, char *to, size_t size)
 }
 
 /* Each rank has a GPU of its own and NICs to go with it. */
-static void take_rank(const json_t *rank, const char *node, struct result_rank *to)
+static void take_rank(const json_t *rank, struct result_rank *to)
 {
     const json_t *numa = json_object_get(rank, "numa");
-    fill(to->node, sizeof to->node, node);
     fill(to->address, sizeof to->address, value_text(rank, "pci"));
     join(json_object_get(rank, "nics"), to->nearest, sizeof to->nearest);
     fill(to->nic, sizeof to->nic, to->nearest);
@@ -52,22 +51,28 @@ static const char *node_of(const json_t *document, size_t worker)
     return value_text(json_array_get(workers, worker), "node");
 }
 
-/* Of GPUs by a device plugin a plan knows the worker's NICs alone. */
-static void take_worker(const json_t *worker, const char *node, struct result *r, size_t first,
-                        size_t count)
+/* What its worker has, whichever GPU is its own. */
+static void take_worker(const json_t *worker, const char *node, struct result_rank *to)
 {
-    for (size_t i = first; i < first + count && i < r->rank_count; i++) {
-        fill(r->ranks[i].node, sizeof r->ranks[i].node, node);
-        join(json_object_get(worker, "nics"), r->ranks[i].nic, sizeof r->ranks[i].nic);
-    }
+    fill(to->node, sizeof to->node, node);
+    join(json_object_get(worker, "nics"), to->nic, sizeof to->nic);
 }
 
-static struct result_rank *find(struct result *r, const json_t *number)
+static struct result_rank *find(struct result *r, json_int_t number)
 {
-    for (size_t i = 0; json_is_integer(number) && i < r->rank_count; i++)
-        if (r->ranks[i].rank == (unsigned)json_integer_value(number))
+    size_t at = number >= 0 && number < (json_int_t)r->rank_count ? (size_t)number : 0;
+    if (at < r->rank_count && r->ranks[at].rank == number)
+        return &r->ranks[at];
+    for (size_t i = 0; i < r->rank_count; i++)
+        if (r->ranks[i].rank == number)
             return &r->ranks[i];
     return NULL;
+}
+
+static size_t plugin_gpus(const json_t *worker)
+{
+    json_int_t count = json_integer_value(json_object_get(worker, "pluginGpus"));
+    return count > 0 && count < 1024 ? (size_t)count : 0;
 }
 
 static size_t count_ranks(const json_t *workers)
@@ -75,18 +80,31 @@ static size_t count_ranks(const json_t *workers)
     size_t count = 0;
     for (size_t w = 0; w < json_array_size(workers); w++) {
         const json_t *worker = json_array_get(workers, w);
-        json_int_t plugin = json_integer_value(json_object_get(worker, "pluginGpus"));
-        count += json_array_size(json_object_get(worker, "ranks")) +
-                 (plugin > 0 && plugin < 1024 ? (size_t)plugin : 0);
+        count += json_array_size(json_object_get(worker, "ranks")) + plugin_gpus(worker);
     }
     return count;
+}
+
+/* Of GPUs by a device plugin a plan knows the worker's NICs alone. before: ranks of the workers
+ * before it, which may not be those that are numbered first; older plans do not say the first. */
+static void take_plugin_ranks(const json_t *worker, const char *node, size_t before,
+                              struct result *r)
+{
+    const json_t *number = json_object_get(worker, "firstRank");
+    json_int_t first = json_is_integer(number) ? json_integer_value(number) : (json_int_t)before;
+    bool known = first >= 0 && first < (json_int_t)r->rank_count;
+    for (size_t i = 0; known && i < plugin_gpus(worker); i++) {
+        struct result_rank *to = find(r, first + (json_int_t)i);
+        if (to)
+            take_worker(worker, node, to);
+    }
 }
 
 int planned_take(const json_t *document, const char *name, struct result *r,
                  struct drarun_error *err)
 {
     const json_t *workers = json_object_get(json_object_get(document, "plan"), "workers");
-    size_t count = json_array_size(workers), ranks = count_ranks(workers);
+    size_t count = json_array_size(workers), ranks = count_ranks(workers), before = 0;
     if (count == 0)
         return no_plan(name, "plan.workers", "a list of workers", err);
     if (ranks != r->rank_count)
@@ -97,12 +115,16 @@ int planned_take(const json_t *document, const char *name, struct result *r,
         const char *node = node_of(document, w);
         for (size_t i = 0; i < json_array_size(of); i++) {
             const json_t *rank = json_array_get(of, i);
-            struct result_rank *to = find(r, json_object_get(rank, "rank"));
+            const json_t *number = json_object_get(rank, "rank");
+            struct result_rank *to =
+                json_is_integer(number) ? find(r, json_integer_value(number)) : NULL;
             if (!to)
                 return no_plan(name, "plan.workers[].ranks[].rank", "a rank of the run", err);
-            take_rank(rank, node, to);
+            take_rank(rank, to);
+            take_worker(worker, node, to);
         }
-        take_worker(worker, node, r, w * (ranks / count), ranks / count);
+        take_plugin_ranks(worker, node, before, r);
+        before += json_array_size(of) + plugin_gpus(worker);
     }
     result_clean(r);
     return 0;
