@@ -19,20 +19,23 @@ int host_traffic(const struct backend *backend, const struct table_rank *ranks, 
 {
     struct traffic now;
     traffic_read(-1, &now);
-    double mine[2] = {grown(begun->rdma, now.rdma), grown(begun->net, now.net)};
+    double mine[3] = {grown(begun->rdma, now.rdma), grown(begun->net, now.net), now.untold};
     cleanup_free double *all = calloc(count, sizeof mine);
     struct result_traffic total = {0};
     unsigned hosts = 0;
+    double untold = 0;
     if (!all)
         return error_set(err, ENOMEM, "out of memory");
     int rc = backend->share(mine, all, sizeof mine, err);
     for (unsigned i = 0; rc == 0 && i < count; i++)
         if (table_is_first_of_host(ranks, i)) {
-            total.rdma += all[2 * i];
-            total.net += all[2 * i + 1];
+            total.rdma += all[3 * i];
+            total.net += all[3 * i + 1];
+            untold += all[3 * i + 2];
             hosts++;
         }
-    total.known = hosts > 1;
+    /* devices that count nothing say nothing of what they moved */
+    total.known = hosts > 1 && (total.rdma > 0 || untold <= 0);
     if (rc == 0)
         *ret_traffic = total;
     return rc;

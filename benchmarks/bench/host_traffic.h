@@ -8,7 +8,8 @@
 #include "lib/inspect/traffic.h"
 
 /* All ranks call it together, at the end. begun: what traffic_read told this rank at the beginning.
- * Counts each host once; not known where there is one host alone. */
+ * Counts each host once; not known where there is one host alone, or where no RDMA device moved
+ * anything and some count nothing. */
 int host_traffic(const struct backend *backend, const struct table_rank *ranks, unsigned count,
                  const struct traffic *begun, struct result_traffic *ret_traffic,
                  struct drarun_error *err);
