@@ -198,9 +198,11 @@ def test_per_cent_of_which_limit(judge, verdicts):
     assert "340.00 GB/s bus bandwidth at 8 GiB; 340.00 on average over 1 sizes" in result.out
     assert "limit     400.0 GB/s: 8 NICs of 400 Gb/s a host (a NIC for each GPU), as h200-8 has them; this is assumed" in result.out
     assert "verdict   85.0 % of the limit" in result.out
-    [verdict] = verdicts(run.text(), "--nics", "4", "--nic-gbit", "200")
-    assert verdict["limit"] == {"busbw": 100.0, "assumed": False, "why": "4 NICs of 200 Gb/s a host (--nics, --nic-gbit)"}
+    [verdict] = verdicts(run.text(), "--nics", "8", "--nic-gbit", "200")
+    assert verdict["limit"] == {"busbw": 200.0, "assumed": False, "why": "8 NICs of 200 Gb/s a host (--nics, --nic-gbit)"}
     assert "above the limit: switches that reduce" in verdict["notes"][0]
+    [verdict] = verdicts(run.text(), "--nics", "4", "--nic-gbit", "200")
+    assert verdict["percent"] == pytest.approx(340) and "NVLink connects the hosts (NCCL_DEBUG=INFO shows it;" in verdict["notes"][0]
     unknown = Run(rows=run.rows, model="NVIDIA A10G")
     assert "limit     not known: nothing is known of the NICs: say --nics N --nic-gbit GBIT, or --machine" in judge(unknown.text()).ok().out
     assert "verdict   none: there is no limit to compare it with" in judge(unknown.text()).ok().out

@@ -142,6 +142,8 @@ static void look_within(struct verdict *v, const struct limit_given *given)
 
 /* ---- figures ---- */
 
+#define REDUCED_MOST 210 /* per cent of the wire: they carry no less than half */
+
 static void compare_with_limit(struct verdict *v)
 {
     const char *name = v->run->result.collective;
@@ -150,7 +152,13 @@ static void compare_with_limit(struct verdict *v)
     v->percent = 100 * v->best->busbw / v->limit.gbs;
     if (v->percent <= 105)
         return;
-    if (strcmp(name, "all_reduce") == 0 || strstr(name, "reduce") || strstr(name, "broadcast"))
+    bool reduces = strstr(name, "reduce") || strstr(name, "broadcast");
+    if (reduces && v->percent > REDUCED_MOST && result_hosts(&v->run->result) > 1)
+        say(&v->findings,
+            "above the limit by more than switches that reduce, or a tree, explain: NVLink "
+            "connects the hosts (NCCL_DEBUG=INFO shows it; --link GB/S is its limit), or their "
+            "NICs are others");
+    else if (reduces)
         say(&v->findings,
             "above the limit: switches that reduce (NVLS, SHARP), or a tree over two hosts, carry "
             "less than bus bandwidth counts; NCCL_ALGO=Ring measures the wire");
