@@ -354,6 +354,14 @@ def test_unknown_is_not_without_address(env):
         assert "NIC_NO_ADDRESS" not in result.err and result.get("NCCL_IB_GID_INDEX") is None
 
 
+def test_iwarp_has_addresses_without_gids(env):
+    """Its one GID is of its MAC, and of no type of RoCE v2."""
+    mac = [["0216:3e00:0001:0000:0000:0000:0000:0000", "IB/RoCE v1", None]]
+    result = env(machine([dict(nic(i), node_type="4: RNIC", ib=f"erdma_{i}", ports=[{"n": 1, "gids": mac}]) for i in range(2)]))
+    assert result.get("NCCL_IB_HCA") == "=erdma_0:1,erdma_1:1" and "NIC_NO_ADDRESS" not in result.err
+    assert result.get("NCCL_IB_GID_INDEX") is None and result.get("NCCL_IB_ADDR_FAMILY") is None
+
+
 def test_infiniband_needs_no_address(env):
     assert "NIC_NO_ADDRESS" not in env("13-env-uplink-vf-aks").err
 

@@ -37,6 +37,8 @@ static json_t *ibdev_json(const struct topo_host *host, const struct topo_rdma *
     if (netdev)
         member_text(object, "netdev", netdev->name);
     member_text(object, "uplink", host_uplink_of(host, rdma));
+    if (rdma->iwarp)
+        json_object_set_new(object, "iwarp", json_true());
     for (size_t i = 0; i < rdma->port_count; i++)
         json_array_append_new(ports, port_json(&rdma->ports[i], OTHERS_MAX));
     json_object_set_new(object, "ports", ports);

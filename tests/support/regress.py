@@ -116,6 +116,8 @@ class Tree:
         device = f"{function}/infiniband/{nic['ib']}"
         self.link(f"{device}/device", function)
         self.link(f"sys/class/infiniband/{nic['ib']}", device)
+        if nic.get("node_type"):
+            self.write(f"{device}/node_type", nic["node_type"])
         self.values(device, {"node_guid": "0200:0000:0000:%04x" % self.uverbs, "fw_ver": "28.39.1002",
                              "board_id": "MT_0000000838"})
         self.write(f"{function}/infiniband_verbs/uverbs{self.uverbs}/ibdev", nic["ib"])

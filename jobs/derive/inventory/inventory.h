@@ -26,6 +26,7 @@ struct inventory_nic {
     size_t port_count;
     uint32_t data_ports; /* bit i: ports[i] carries data */
     int32_t gid;         /* of a probe that tells the index alone; -1 unknown */
+    bool iwarp;          /* its GIDs are no addresses */
     uint32_t mbps;       /* Mb/s of all ports that carry data; 0: not known */
 };
 

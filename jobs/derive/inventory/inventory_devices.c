@@ -168,6 +168,7 @@ static void describe(const struct inventory *inv, struct inventory_nic *nic)
     nic->port_count = 0;
     nic->ports = ib ? own_ports(ib, &nic->device, &nic->port_count) : NULL;
     nic->gid = ib ? ib->gid : -1;
+    nic->iwarp = ib && ib->iwarp;
     size_t count = inventory_nic_ports(nic, ports);
     nic->link_layer = link_layer(ib, &nic->device, count ? ports[0] : NULL);
     for (size_t i = 0; i < count; i++)

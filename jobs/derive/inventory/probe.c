@@ -171,6 +171,7 @@ static int read_ibdev(const char *name, const json_t *entry, struct probe_ibdev 
         .root = value_text(entry, "root"),
         .netdev = value_text(entry, "netdev"),
         .uplink = value_text(entry, "uplink"),
+        .iwarp = json_is_true(json_object_get(entry, "iwarp")),
     };
     int rc = member(entry, "ports", JSON_ARRAY, "an array of ports", &ports, err);
     if (rc < 0)

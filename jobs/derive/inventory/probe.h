@@ -24,6 +24,7 @@ struct probe_ibdev {
     const char *root;   /* pci0000:8c; NULL */
     const char *netdev; /* NULL */
     const char *uplink; /* the interface of the default route that it is part of; NULL */
+    bool iwarp;         /* its GIDs are no addresses */
     struct topo_port *ports;
     size_t port_count;
     /* of a probe without ports, in which one port stands for the device */

@@ -34,6 +34,8 @@ static struct gid_port port_of(const struct plan_nic *nic, const struct topo_por
 {
     struct gid_port found = {.device = nic->found.ibdev ? nic->found.ibdev : nic->found.label,
                              .table = {.ipv4 = -1, .ipv6 = -1, .local = -1}};
+    if (nic->found.iwarp) /* it connects by its interface's address, and by no entry */
+        return found;
     if (port && port->gid_count > 0) {
         found.port = port;
         gid_table_read(port, &found.table);
