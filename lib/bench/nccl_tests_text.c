@@ -589,12 +589,15 @@ static void command_line(struct parse *p, const char *line, const char *end)
 {
     char word[WORD];
     struct result name = {0};
+    bool any = find(line, end, "nccl_tests") || find(line, end, "-bench "); /* of all words */
+    if (!any && !find(line, end, "_perf"))
+        return;
     for (const char *at = line; at < end; at++) {
         word_at(at, end, word, sizeof word);
         char *perf = strstr(word, "_perf");
         if (perf)
             perf[5] = '\0';
-        if (perf || find(line, end, "nccl_tests") || find(line, end, "-bench "))
+        if (perf || any)
             result_name_collective(&name, word);
         if (name.collective[0]) {
             snprintf(p->collective, sizeof p->collective, "%s", name.collective);
