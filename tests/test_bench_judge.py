@@ -686,6 +686,7 @@ def test_names_of_ranks_fit(drarun, tmp_path):
     """Names of GKE's nodes are long, and those of a pool differ at their end alone; AWS's differ at the start."""
     nodes = [f"gke-training-cluster-a4-highgpu-8g-pool-7f3d91c2-{end}" for end in ("ax9q", "bx9q")] + ["ip-10-0-17-2.us-west-2.compute.internal", "n7"]
     devices = [{"rank": i, "hostname": f"w-{i}", "node": node, "device_info": "NVIDIA B200", "nic": f"gpu{i}rdma0"} for i, node in enumerate(nodes)]
+    devices[0].update(nic=",".join(f"gpu{i}rdma0" for i in range(8)), nic_nearest="gpu0rdma0")
     file = document(tmp_path, "long", config={"iterations": 1, "devices": devices})
     result = json.loads(file.read_text())
     for row in result["results"]:
