@@ -764,6 +764,31 @@ def test_values_that_are_not_at_hand(imported):
     assert "envFrom" not in first(job) and "the launcher's envFrom is left out" in notes
 
 
+@pytest.mark.parametrize("script,lines,given", [
+    ("mpirun -x LD_LIBRARY_PATH=$ROOT/lib:$LD_LIBRARY_PATH app", "ROOT=/opt\nexport LD_LIBRARY_PATH=$ROOT/lib:$LD_LIBRARY_PATH\nexec app", {}),
+    ("export PATH=${ROOT}/bin:$PATH; mpirun -x PATH app", "ROOT=/opt\nPATH=${ROOT}/bin:$PATH\nexport PATH\nexec app", {}),
+    ("mpirun -x TOKEN=$KEY app", "export TOKEN=$KEY\nexec app", {"KEY": SECRET}),
+    ("KEY=${KEY:-none}; mpirun app --key=$KEY", "KEY=${KEY:-none}\nexec app --key=$KEY", {"KEY": SECRET}),
+    ("source $ROOT/env.sh; ROOT=/other; mpirun app $HOME", "ROOT=/opt\nsource $ROOT/env.sh\nROOT=/other\nexec app $HOME", {}),
+    ("mpirun -x A=/a/$1:$A app", "set -- b 'c d'\nexport A=/a/$1:$A\nexec app", {})])
+def test_what_the_ranks_shell_reads(imported, script, lines, given):
+    """It has what the launcher's had of the manifest, also where the script gives the variable another value later."""
+    launcher = {"env": [{"name": "KEY", "valueFrom": SECRET}, {"name": "ROOT", "value": "/opt"}]}
+    job, notes = imported(mpijob(["bash", "-c", script, "run", "b", "c d"], launcher=launcher))
+    assert first(job)["command"] == ["bash", "-c", lines] and env(job) == given
+    assert "ROOT" not in lines or "variables ROOT" not in notes and ", ROOT" not in notes, notes
+
+
+@pytest.mark.parametrize("script,is_read", [("mpirun app --key=$TOKEN", True), ("mpirun -x KEY=$TOKEN:$HOME app", True),
+                                            ("mpirun -x PATH=/p:$PATH app", False), ("D=a; cd $(pwd)/$D; mpirun app", False)])
+def test_what_the_ranks_shell_may_read(imported, script, is_read):
+    """Of a Secret nobody knows here which variables it has."""
+    sources = [{"secretRef": {"name": "s"}}]
+    job, notes = imported(mpijob(script, launcher={"envFrom": sources}))
+    assert first(job).get("envFrom") == (sources if is_read else None)
+    assert f"the launcher's envFrom is {'the workers' if is_read else 'left out'}" in notes, notes
+
+
 def test_the_launchers_value_wins(imported):
     text = mpijob(["mpirun", "-x", "A", "app"], launcher={"env": [{"name": "A", "value": "l"}]})
     assert env(imported(text.replace("name: w\n", "name: w\n            env: [{name: A, value: w}]\n"))[0]) == {"A": "l"}

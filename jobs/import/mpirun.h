@@ -96,6 +96,9 @@ int mpirun_take_hostfile(struct mpirun *m, const char *option, const struct fiel
  * not known outside of the launcher's pod. The variables that words refer to are handed on. */
 int mpirun_check_one_program(struct mpirun *m, size_t first);
 int mpirun_check_words(struct mpirun *m, size_t first);
+/* Of a shell that the program stays in: what the manifest has for the variables that it reads,
+ * before all of its lines. */
+void mpirun_give_values(struct mpirun *m, size_t first);
 void mpirun_take_program(struct mpirun *m, size_t first);
 
 /* Variables of the launcher that reach the ranks: one; those of a name or "PREFIX*"; what the

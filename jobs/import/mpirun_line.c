@@ -101,6 +101,17 @@ void mpirun_find_launcher(struct mpirun *m, const char *path)
     m->prefer = m->from & said ? m->from & said : m->from;
 }
 
+/* What the ranks' shell reads, and what they inherit, of which their shell may be a consequence. */
+static void take_variables(struct mpirun *m, size_t first)
+{
+    bool had_shell = m->needs_shell;
+    if (had_shell)
+        mpirun_give_values(m, first);
+    mpirun_hand_on_rest(m);
+    if (!had_shell && m->needs_shell)
+        mpirun_give_values(m, first);
+}
+
 /* Words behind the launcher's name. 1: a program was found. */
 int mpirun_take_line(struct mpirun *m, const struct strlist *words, size_t first)
 {
@@ -126,7 +137,7 @@ int mpirun_take_line(struct mpirun *m, const struct strlist *words, size_t first
     if (rc == 0)
         rc = mpirun_check_words(m, used);
     if (rc == 0) {
-        mpirun_hand_on_rest(m);
+        take_variables(m, used);
         mpirun_take_program(m, used);
     }
     if (rc == 0 && m->directory.len > 0)

@@ -1,37 +1,156 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The program behind mpirun's options, or several of them. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "jobs/import/mpirun.h"
 #include "jobs/spec/spec_words.h"
 #include "lib/base/cleanup.h"
+#include "lib/base/nearest.h"
 
-/* Values of the manifest that a word needs where a shell on the worker expands it. */
-static void give_values(struct mpirun *m, const char *raw)
+static bool is_part_of_name(char c)
+{
+    return c == '_' || (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z');
+}
+
+/* Behind the next reference of the text ($NAME, ${NAME}, $(NAME)), whose name is at *ret_name;
+ * NULL: there is none. */
+static const char *next_name(const char *text, const char **ret_name, size_t *ret_length)
+{
+    for (const char *at = strchr(text, '$'); at; at = strchr(at, '$')) {
+        size_t length = 0;
+        bool in_brackets = at[1] == '(';
+        at += in_brackets || at[1] == '{' ? 2 : 1;
+        while (is_part_of_name(at[length]))
+            length++;
+        *ret_name = at;
+        *ret_length = length;
+        if (length > 0 && (!in_brackets || at[length] == ')')) /* else a command's output */
+            return at + length;
+    }
+    return NULL;
+}
+
+static bool refers_to(const char *text, const char *variable)
+{
+    const char *name = NULL;
+    size_t length = 0;
+    while ((text = next_name(text, &name, &length)))
+        if (length == strlen(variable) && strncmp(name, variable, length) == 0)
+            return true;
+    return false;
+}
+
+/* Sources of the manifest that a word needs where a kubelet expands it on the worker. */
+static void give_sources(struct mpirun *m, const char *text)
 {
     for (size_t i = 0; i < m->env.count; i++) {
         struct launcher_variable *v = &m->env.list[i];
-        const char *at = raw;
-        size_t n = strlen(v->name);
-        bool has = false;
-        while (!has && (at = strchr(at, '$'))) {
-            at += at[1] == '{' || at[1] == '(' ? 2 : 1;
-            has = strncmp(at, v->name, n) == 0 && (at[n] == '\0' || !strchr("_", at[n])) &&
-                  !(at[n] >= '0' && at[n] <= '9') && !((at[n] | 32) >= 'a' && (at[n] | 32) <= 'z');
-        }
-        if (!has || v->is_own)
-            continue;
-        if (v->entry) {
+        if (v->entry && !v->is_own && refers_to(text, v->name))
             mpirun_hand_on(m, v);
-        } else if (v->value) {
-            struct buf line = BUF_INIT;
-            buf_printf(&line, "%s=", v->name);
-            shell_quote(v->value, &line);
-            mpirun_add_line_take(m, &line);
+    }
+}
+
+/* ---- what the shell on the worker reads ---- */
+
+/* The texts that it expands: lines of the script, and words of the program from fields[first] on.
+ * NULL: behind the last one. */
+static const char *expanded_text(const struct mpirun *m, size_t first, size_t at)
+{
+    if (at < m->lines.count)
+        return m->lines.items[at];
+    const struct field *f = &m->fields[first + at - m->lines.count];
+    return first + at - m->lines.count >= m->count ? NULL : f->text ? "" : f->raw;
+}
+
+static bool is_read(const struct mpirun *m, size_t first, const char *name)
+{
+    const char *text;
+    for (size_t i = 0; (text = expanded_text(m, first, i)); i++)
+        if (refers_to(text, name))
+            return true;
+    return false;
+}
+
+/* The arguments of the launcher's script, which one on the worker has not: "set -- A B". */
+static void give_arguments(struct mpirun *m, size_t first, struct strlist *given)
+{
+    const struct launcher_variable *v;
+    struct buf line = BUF_INIT;
+    bool are_read = false;
+    char name[16] = "1";
+    buf_add_str(&line, "set --");
+    for (unsigned int i = 1; (v = launcher_env_find(&m->env, name)) && v->value; i++) {
+        are_read |= is_read(m, first, name);
+        buf_add_str(&line, " ");
+        shell_quote(v->value, &line);
+        snprintf(name, sizeof name, "%u", i + 1);
+    }
+    if (are_read)
+        strlist_add(given, line.data ? line.data : "");
+    given->failed |= line.failed;
+    buf_done(&line);
+}
+
+/* What the manifest has for the launcher, whatever its script made of it later. */
+static void give_variable(struct mpirun *m, struct launcher_variable *v, struct strlist *given)
+{
+    struct launcher_variable *now = launcher_env_find(&m->env, v->name);
+    CLEANUP(buf_done) struct buf line = BUF_INIT;
+    if (now)
+        now->is_used = true;
+    if (v->entry) {
+        mpirun_hand_on(m, v);
+    } else if (v->value) {
+        buf_printf(&line, "%s=", v->name);
+        shell_quote(v->value, &line);
+        if (line.data && shell_is_assignment(line.data))
+            strlist_add(given, line.data);
+        given->failed |= line.failed;
+    }
+}
+
+/* What the launcher's envFrom may have, where a name is none of the manifest's: all of it. */
+static void give_all_sources(struct mpirun *m, size_t first)
+{
+    static const char of_images[] = "PATH LD_LIBRARY_PATH LIBRARY_PATH LD_PRELOAD CPATH PYTHONPATH "
+                                    "HOME USER PWD OLDPWD HOSTNAME SHELL TMPDIR";
+    const char *text;
+    for (size_t i = 0; (text = expanded_text(m, first, i)); i++) {
+        const char *name = NULL;
+        size_t length = 0;
+        while (json_array_size(m->env.sources) > 0 && (text = next_name(text, &name, &length))) {
+            cleanup_free char *copy = strndup(name, length);
+            bool is_variable = name[-1] != '(' && !(*name >= '0' && *name <= '9');
+            m->env.failed |= !copy;
+            if (copy && is_variable && !words_has(of_images, copy) &&
+                !launcher_env_find(&m->env, copy))
+                mpirun_hand_on_name(m, copy);
         }
     }
 }
+
+void mpirun_give_values(struct mpirun *m, size_t first)
+{
+    struct launcher_env manifest = {0};
+    struct strlist given = STRLIST_INIT;
+    launcher_env_load(&manifest, m->im->objects, m->own);
+    give_arguments(m, first, &given);
+    for (size_t i = 0; i < manifest.count; i++)
+        if (is_read(m, first, manifest.list[i].name))
+            give_variable(m, &manifest.list[i], &given);
+    give_all_sources(m, first);
+    for (size_t i = 0; i < m->lines.count; i++)
+        strlist_add(&given, m->lines.items[i]);
+    given.failed |= m->lines.failed;
+    m->env.failed |= manifest.failed;
+    launcher_env_done(&manifest);
+    strlist_done(&m->lines);
+    m->lines = given;
+}
+
+/* ---- the program ---- */
 
 /* The variable with a source to which the text refers by $(NAME): the first whose source is as
  * asked, or NULL. */
@@ -168,7 +287,8 @@ int mpirun_check_words(struct mpirun *m, size_t first)
                                  "a job has none; " MPIRUN_INSTEAD,
                                  m->name, v->name);
         m->needs_shell |= !f->text;
-        give_values(m, f->text ? f->text : f->raw);
+        if (f->text)
+            give_sources(m, f->text);
     }
     return 0;
 }
