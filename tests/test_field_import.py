@@ -395,6 +395,24 @@ def nccl(*values):
                                                               for v in values]}]}})
 
 
+@pytest.mark.parametrize("command,waits", [
+    (["tail", "-f", "/dev/null"], '"tail -f" is left out: the pod waits for someone to log in'),
+    (["/bin/tail", "-n", "0", "--follow", "/dev/null"], '"/bin/tail -n" is left out'),
+    (["sh", "-c", "trap 'exit 0' TERM; sleep infinity & wait"], '"wait" is left out: the pod waits for someone to log in'),
+    (["sh", "-c", "sleep infinity & wait $!"], '"sleep infinity" is left out: the pod waits'),
+    (["bash", "-c", "/setup.sh; while true; do sleep 30; done"], '"/setup.sh" is left out: not the ranks\' program'),
+    (["tini", "--", "bash", "-c", "while :; do\n  sleep 1d\ndone\n"], '"sleep 1d" is left out: the pod waits'),
+    (["train", "--steps", "infinity"], None), (["train", "--decay", "inf"], None), (["sh", "-c", "exec train --steps=infinity"], None),
+    (["sh", "-c", "while true; do train; sleep 30; done"], None), (["sh", "-c", "train & sleep 5; wait"], None), (["tail", "/dev/null"], None),
+    (["sh", "-c", "if test $RANK = 0; then train; else true; sleep 5; fi"], None), (["tail", "-f", "/var/log/app"], None)])
+def test_pods_that_wait(imported, command, waits):
+    """Their program is still to be given; others keep the one that they have."""
+    pod = {"spec": {"containers": [{"name": "w", "image": "i", "command": command}]}}
+    job, notes = imported(yaml.safe_dump({"kind": "StatefulSet", "metadata": {"name": "s"}, "spec": {"template": pod}}))
+    assert first(job)["command"] == (["PROGRAM"] if waits else command), notes
+    assert ("the ranks' program is not in the manifest" in notes) == bool(waits) and (waits or "") in notes, notes
+
+
 def test_the_last_of_several_values_counts(imported):
     """As with the kubelet."""
     job, notes = imported(nccl("INFO", "WARN"))

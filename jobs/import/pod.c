@@ -369,20 +369,10 @@ void import_network(const struct reader_node *pod, json_t *spec)
     }
 }
 
-static const char *last_text(const struct reader_node *container, const char *key)
-{
-    struct reader_node list;
-    if (!reader_get(container, key, &list) || json_array_size(list.value) == 0)
-        return "";
-    const char *text =
-        json_string_value(json_array_get(list.value, json_array_size(list.value) - 1));
-    return text ? text : "";
-}
-
 /* Why a line of a script that ends in sleep has no place in a job. */
 static const char *line_reason(const char *first)
 {
-    if (strcmp(first, "sleep") == 0 || strcmp(first, "tail") == 0)
+    if (words_has("sleep tail wait trap true :", first))
         return "the pod waits for someone to log in";
     if (strstr(first, "sshd") || strstr(first, "container_entry.sh"))
         return "starts sshd, which nothing needs";
@@ -442,21 +432,6 @@ static void explain_script(const struct reader_node *node, const char *script, b
     }
     node->reader->texts.failed |= parsed.failed;
     shell_script_done(&parsed);
-}
-
-/* Is its last command one that waits indefinitely? */
-static bool sleeps(const char *script)
-{
-    static const char *const ends[] = {"sleep infinity", "sleep inf", "tail -f /dev/null",
-                                       "infinity"};
-    size_t length = strlen(script);
-    while (length > 0 && strchr(" \t\n;", script[length - 1]))
-        length--;
-    for (size_t i = 0; i < ARRAY_LEN(ends); i++)
-        if (length >= strlen(ends[i]) &&
-            memcmp(script + length - strlen(ends[i]), ends[i], strlen(ends[i])) == 0)
-            return true;
-    return false;
 }
 
 void import_vendor_script(const struct reader_node *pod, const json_t *template)
@@ -532,21 +507,117 @@ void import_replaced(const struct reader_node *pod, const json_t *template)
     }
 }
 
+/* ---- pods that wait for someone to log in ---- */
+
+static bool is_program(const char *word, const char *name)
+{
+    const char *slash = strrchr(word, '/');
+    return strcmp(slash ? slash + 1 : word, name) == 0;
+}
+
+/* "sleep infinity", "tail -f /dev/null". */
+static bool is_endless(const struct strlist *words)
+{
+    size_t at = past_wrappers(words), count = words->count - at;
+    const char *last = count > 1 ? words->items[words->count - 1] : "";
+    bool follows = false;
+    if (count == 2 && is_program(words->items[at], "sleep"))
+        return words_has("inf infinity", last);
+    for (size_t i = at + 1; i < words->count; i++)
+        follows |= words->items[i][0] == '-' && strpbrk(words->items[i], "fF");
+    return follows && is_program(words->items[at], "tail") && strcmp(last, "/dev/null") == 0;
+}
+
+static bool is_only(const struct shell_command *command, const char *names)
+{
+    return command->words.count == 1 && words_has(names, command->words.items[0]);
+}
+
+/* Of which nothing but "sleep 60" follows "while true". */
+static bool is_loop(const struct shell_script *script, size_t at)
+{
+    const struct shell_command *commands = script->commands;
+    return at > 0 && is_program(commands[at].words.items[0], "sleep") &&
+           is_only(&commands[at - 1], "true :") && commands[at - 1].depth == commands[at].depth &&
+           (at == 1 || commands[at - 2].depth < commands[at].depth);
+}
+
+/* Whether a script ends so: "sleep infinity & wait", "while true; do sleep 60; done". */
+static bool script_waits(const struct shell_script *script)
+{
+    const struct shell_command *commands = script->commands;
+    size_t count = script->count;
+    if (count > 1 && commands[count - 2].in_background && commands[count - 1].words.count > 0 &&
+        strcmp(commands[count - 1].words.items[0], "wait") == 0)
+        count--;
+    if (count == 0 || commands[count - 1].words.count == 0)
+        return false;
+    return commands[count - 1].depth == 0 ? is_endless(&commands[count - 1].words)
+                                          : is_loop(script, count - 1);
+}
+
+/* The same of a text alone, which something else than a shell may run. */
+static bool ends_in_sleep(const char *text)
+{
+    static const char *const ends[] = {"sleep infinity", "sleep inf", "tail -f /dev/null"};
+    size_t length = strlen(text);
+    while (length > 0 && strchr(" \t\n;", text[length - 1]))
+        length--;
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
+        size_t n = strlen(ends[i]);
+        if (length >= n && memcmp(text + length - n, ends[i], n) == 0 &&
+            (length == n || strchr(" \t\n;&|(/", text[length - n - 1])))
+            return true;
+    }
+    return false;
+}
+
+/* script: the place of a shell's script among the words, words->count: there is none. */
+static bool waits(const struct reader_node *node, const struct strlist *words, size_t script)
+{
+    struct shell_script parsed = {0};
+    if (words->count == 0)
+        return false;
+    if (script >= words->count)
+        return is_endless(words) || ends_in_sleep(words->items[words->count - 1]);
+    const char *text = words->items[script];
+    bool found = ends_in_sleep(text) || (shell_parse(text, &parsed) && script_waits(&parsed));
+    node->reader->texts.failed |= parsed.failed;
+    shell_script_done(&parsed);
+    return found;
+}
+
+/* The script, or the words in a line where there is none. */
+static void show_program(const struct strlist *words, size_t script, struct buf *out)
+{
+    buf_add(out, "", 0);
+    if (script < words->count)
+        buf_add_str(out, words->items[script]);
+    else
+        for (size_t i = past_wrappers(words); i < words->count; i++)
+            buf_printf(out, "%s%s", out->len ? " " : "", words->items[i]);
+}
+
 void import_command(const struct reader_node *pod, json_t *template)
 {
+    CLEANUP(strlist_done) struct strlist words = STRLIST_INIT;
+    CLEANUP(buf_done) struct buf text = BUF_INIT;
     struct reader_node containers, first, node;
     if (!first_container(pod, &containers, &first))
         return;
     json_t *copy = import_first_container(template);
-    const char *script = last_text(&first, "args");
-    const char *key = *script ? "args" : "command";
-    if (!*script)
-        script = last_text(&first, "command");
+    import_words(first.value, &words);
+    size_t script = words.failed ? words.count : find_script(&words);
+    size_t before = json_array_size(json_object_get(first.value, "command"));
+    bool in_args = words.count > before && (script >= words.count || script >= before);
+    show_program(&words, script, &text);
+    first.reader->texts.failed |= words.failed || text.failed;
     if (!reader_get(&first, "command", &node)) {
         reader_fail(&first, "the image's own entrypoint is not known here: put the ranks' program "
                             "in place of " SPEC_PLACEHOLDER);
-    } else if (sleeps(script) && reader_get(&first, key, &node)) {
-        explain_script(&node, script, false);
+    } else if (!words.failed && text.data && waits(&node, &words, script)) {
+        reader_get(&first, in_args ? "args" : "command", &node);
+        explain_script(&node, text.data, false);
         reader_fail(&node, "the ranks' program is not in the manifest: give it behind the file, or "
                            "in place of " SPEC_PLACEHOLDER);
     } else {
