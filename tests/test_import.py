@@ -1045,6 +1045,16 @@ def test_an_exclusive_domain_is_left_out(imported):
     assert f'metadata.annotations["{key}"]: left out: a job has no such placement' in notes, notes
 
 
+def test_labels_and_annotations_of_the_jobs_of_a_set(imported):
+    """By one of them a ReplicatedJob is placed; nothing of the others is lost without a word."""
+    key = "alpha.jobset.sigs.k8s.io/exclusive-topology"
+    job = replicated("w", TRAIN)
+    job["template"]["metadata"] = {"annotations": {key: "rack"}, "labels": {"team": "a", "jobset.sigs.k8s.io/x": "y"}}
+    _, notes = imported(jobset(job))
+    assert f'template.metadata.annotations["{key}"]: left out: a job has no such placement' in notes, notes
+    assert "template.metadata.labels.team: left out: of a Job, which is not made here; a job has its own in metadata" in notes and "/x" not in notes, notes
+
+
 def test_retries_of_a_jobs_pods(imported):
     job = replicated("w", TRAIN)
     job["template"]["spec"]["backoffLimit"] = 5

@@ -319,8 +319,13 @@ int import_take_foreign(const struct reader_node *pod, json_t *template,
     return rc;
 }
 
-bool import_is_exclusive(const char *annotation)
+bool import_leave_exclusive(const struct reader_node *annotations, const char *annotation)
 {
     size_t n = strlen(annotation), end = strlen(EXCLUSIVE_TOPOLOGY);
-    return n > end && strcmp(annotation + n - end, EXCLUSIVE_TOPOLOGY) == 0;
+    if (n <= end || strcmp(annotation + n - end, EXCLUSIVE_TOPOLOGY) != 0)
+        return false;
+    reader_fail_key(annotations, annotation,
+                    "left out: a job has no such placement: a podAffinity by this topologyKey in "
+                    "spec.template.spec.affinity keeps its workers together");
+    return true;
 }

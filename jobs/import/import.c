@@ -579,12 +579,9 @@ static void take_metadata(const struct import *im, json_t *metadata)
             if (strcmp(key, IMPORT_QUEUE_LABEL) == 0 ||
                 strncmp(key, "kubectl.kubernetes.io/", strlen("kubectl.kubernetes.io/")) == 0)
                 continue;
-            if (import_is_exclusive(key))
-                reader_fail_key(&list, key,
-                                "left out: a job has no such placement: a podAffinity by this "
-                                "topologyKey in spec.template.spec.affinity keeps its workers "
-                                "together");
-            else if (limits_has_other_size(key))
+            if (import_leave_exclusive(&list, key))
+                continue;
+            if (limits_has_other_size(key))
                 reader_fail_key(&list, key, "left out: the size of a job is fixed");
             else if (import_is_written(key, NULL))
                 reader_fail_key(&list, key, "left out: another controller sets it");

@@ -190,8 +190,9 @@ bool import_is_kueues(const char *name); /* of a label, an annotation or a gate 
 /* Whether it is of no use for a job: such a one which the pod (or NULL) does not read, or has with
  * another value here. */
 bool import_is_written(const char *key, const json_t *pod);
-/* An annotation of a workload by which its controller gives each group a domain of its own. */
-bool import_is_exclusive(const char *annotation);
+/* An annotation by which its controller gives each group of pods a domain of its own: a remark.
+ * False: it is another one. */
+bool import_leave_exclusive(const struct reader_node *annotations, const char *annotation);
 struct import_controller {
     bool queued;          /* workers are pods of an Indexed Job here, too */
     bool index_is_worker; /* its pods counted as workers do */

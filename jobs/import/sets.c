@@ -47,6 +47,28 @@ static void take_launcher(struct import *im, const struct reader_node *template)
 
 /* ---- JobSet ---- */
 
+/* Labels and annotations of the Jobs, but for those of controllers. */
+static void leave_marks(const struct reader_node *outer)
+{
+    static const char *const keys[] = {"labels", "annotations"};
+    struct reader_node metadata, list;
+    if (!import_object(outer, "metadata", &metadata))
+        return;
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+        const char *key = NULL;
+        json_t *value = NULL;
+        if (!import_object(&metadata, keys[i], &list))
+            continue;
+        json_object_foreach(list.value, key, value)
+        {
+            if (!import_leave_exclusive(&list, key) && !import_is_foreign(key))
+                reader_fail_key(&list, key,
+                                "left out: of a Job, which is not made here; a job has "
+                                "its own in metadata");
+        }
+    }
+}
+
 int import_open_replicated(const struct reader_node *item, struct import_job *job,
                            json_int_t *ret_pods, struct drarun_error *err)
 {
@@ -58,6 +80,7 @@ int import_open_replicated(const struct reader_node *item, struct import_job *jo
         return import_refuse_at(item, err, "template.spec.template is missing");
     import_rest(&job->item, "name replicas template", "a job has no such setting");
     import_rest(&job->outer, "metadata spec", "no part of it is known");
+    leave_marks(&job->outer);
     import_rest_of_job(&job->spec);
     import_leave_out(&job->spec, unused, ARRAY_LEN(unused));
     if (json_integer_value(json_object_get(job->spec.value, "backoffLimit")) > 0)
