@@ -1024,17 +1024,52 @@ HOST = "is a pod of another controller, and no worker has this name in DNS: each
     ("StatefulSet", {"replicas": 2, "serviceName": "peers"}, "s-0.peers"),
     ("Job", {"completions": 2, "parallelism": 2, "completionMode": "Indexed"}, "s-0.nccl"),
     ("JobSet", {}, "s-w-0-0.s"),
-    ("JobSet", {"network": {"subdomain": "own"}}, "s-w-0-0.own")])
+    ("JobSet", {"network": {"subdomain": "own"}}, "s-w-0-0.own"),
+    ("PyTorchJob", {}, "s-master-0"), ("PyTorchJob", {}, "s-worker-10")])
 def test_names_of_pods_in_dns(imported, kind, spec, name):
     """MASTER_ADDR as a variable is replaced; a name in the program or elsewhere would not resolve."""
-    template = changed(TRAIN, command=["sh", "-c", f"exec torchrun --master_addr={name} --log={name}-1.txt train-2.s2 1.5"],
+    template = changed(TRAIN, command=["sh", "-c", f"exec torchrun --master_addr={name} --log={name}-1.txt train-2.s2 1.5 as-worker-0 s-workers-0"],
                        env=[{"name": "HEAD", "value": f"http://{name}.ns.svc:80"}, {"name": "VERSION", "value": "v1.ss"}])
     if kind == "Job":
         template["spec"]["subdomain"] = "nccl"
+    if kind == "PyTorchJob":
+        spec = {"pytorchReplicaSpecs": {"Worker": {"replicas": 2, "template": template}}}
     text = jobset(replicated("w", template, 1, 2), **spec) if kind == "JobSet" else of_kind(kind, {**spec, "template": template})
     _, notes = imported(text)
     assert notes.count(f"{name} {HOST}") == 2 and notes.count(HOST) == 2, notes
     assert "command[2]: " in notes and "env[0].value: " in notes
+
+
+def test_names_in_dns_of_a_trainjob(imported):
+    """Its pods are those of a JobSet that has its name."""
+    runtime, job = yaml.safe_load_all((RUNTIMES / "trainjob-torch.yaml").read_text())
+    name = f"{job['metadata']['name']}-node-0-0.{job['metadata']['name']}"
+    job["spec"]["trainer"]["args"] = [f"--head={name}"]
+    assert f"{name} {HOST}" in imported(yaml.safe_dump_all([runtime, job]))[1]
+
+
+@pytest.mark.parametrize("program", [[], ["other"]])
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_what_containers_beside_the_ranks_read(imported, program, replicas):
+    """An init container that waits for a pod's name would wait forever; one that reads the pod's number gets the worker's."""
+    template = changed(TRAIN, command=["app"], env=[field("MINE", INDEX)])
+    template["spec"]["initContainers"] = [
+        {"name": "wait", "image": "i", "command": ["sh", "-c", "until nslookup s-w-0-0.s; do sleep 2; done"]},
+        {"name": "fetch", "image": "i", "command": ["fetch"], "args": ["--shard=$(JOB_COMPLETION_INDEX)"], "env": [field("NUMBER", INDEX)]}]
+    template["spec"]["containers"].append({"name": "log", "image": "i", "command": ["log", "$(LWS_LEADER_ADDRESS)"], "env": [
+        {"name": "HEAD", "value": "s-w-0-0.s"}]})
+    spec, notes = imported(jobset(replicated("w", template, replicas, 2)), *program)
+    known, pod = replicas == 1, spec["template"]["spec"]
+    path = WORKER if known else INDEX
+    assert pod["initContainers"][1]["env"] == [field("JOB_COMPLETION_INDEX", WORKER)] * known + [field("NUMBER", path)]
+    assert first(spec)["env"] == [field("MINE", path)] and "env" not in pod["initContainers"][0]
+    host = "s-w-0-0.s is a pod of another controller, and no worker has this name in DNS: "
+    reads = "the program reads JOB_COMPLETION_INDEX, which another controller sets: "
+    assert "initContainers[0].command[2]: " + host + "a worker whose init container waits for it never starts" in notes, notes
+    assert "containers[1].env[0].value: " + host + "this container does not find it" in notes
+    assert "initContainers[1].args[0]: " + reads + ("it is a variable of this container now\n" if known else "this container has none\n") in notes
+    assert "containers[1].command[1]: the program reads LWS_LEADER_ADDRESS, which another controller sets: this container has none\n" in notes
+    assert all((f"{name} is now from" if known else f"{name} will be empty") in notes for name in ("MINE", "NUMBER"))
 
 
 def test_an_exclusive_domain_is_left_out(imported):

@@ -54,6 +54,9 @@ static const char indices[] = "batch.kubernetes.io/job-completion-index apps.kub
 #define WORKER_LABEL "drarun.dev/worker"
 #define JOB_INDEX "batch.kubernetes.io/job-completion-index"
 
+/* Whose words they are. Containers beside the ranks' have no variables of ranks. */
+enum place { PLACE_RANKS = 1, PLACE_BESIDE, PLACE_BEFORE };
+
 static const char *index_key(const struct import_controller *of)
 {
     return of->queued ? JOB_INDEX : WORKER_LABEL;
@@ -147,11 +150,16 @@ static bool has_own(const json_t *template, const char *key)
            json_object_get(json_object_get(metadata, "annotations"), key);
 }
 
-/* -EINVAL: the pods are counted from 0 twice, and workers once. */
+/* The pods are counted from 0 twice, and workers once. */
+static bool counts_twice(const char *key, const struct import_controller *of)
+{
+    return of->has_master && strstr(key, "replica-index");
+}
+
 static int check_count(const struct reader_node *variable, const char *key,
                        const struct import_controller *of, struct drarun_error *err)
 {
-    if (!of->has_master || !strstr(key, "replica-index"))
+    if (!counts_twice(key, of))
         return 0;
     return import_refuse_at(variable, err,
                             "the variable %s is from %s, which counts the Master and the Workers "
@@ -162,7 +170,8 @@ static int check_count(const struct reader_node *variable, const char *key,
 
 /* A variable from another controller's label or annotation: ours, where it is the pod's number. */
 static int take_source(const struct reader_node *variable, json_t *kept, const json_t *template,
-                       const struct import_controller *of, struct drarun_error *err)
+                       enum place place, const struct import_controller *of,
+                       struct drarun_error *err)
 {
     struct reader_node from, field;
     const char *name = import_text(variable, "name");
@@ -171,11 +180,12 @@ static int take_source(const struct reader_node *variable, json_t *kept, const j
         !read_key(import_text(&field, "fieldPath"), key, sizeof key) || !import_is_foreign(key) ||
         is_given(of->queued, key) || has_own(template, key))
         return 0;
-    int rc = check_count(variable, key, of, err);
+    int rc = place == PLACE_RANKS ? check_count(variable, key, of, err) : 0;
     if (rc < 0)
         return rc;
     json_t *source = json_object_get(json_object_get(kept, "valueFrom"), "fieldRef");
-    if (of->index_is_worker && words_index(indices, key, strlen(key)) >= 0) {
+    if (of->index_is_worker && words_index(indices, key, strlen(key)) >= 0 &&
+        !counts_twice(key, of)) {
         json_object_set_new(source, "fieldPath", index_field(of));
         reader_fail(variable, "%s is now from %s, since %s is of another controller's pods", name,
                     index_key(of), key);
@@ -199,16 +209,20 @@ static bool has_name(const char *text, const char *name)
     return false;
 }
 
-/* The name of a pod in DNS, HOST-0.SERVICE, which is a name of that controller's pods; NULL: none.
- * ret_length: its length. */
-static const char *find_host(const char *text, const char *service, size_t *ret_length)
+static bool is_in_host(char c)
+{
+    return isalnum((unsigned char)c) || c == '-';
+}
+
+/* HOST-0.SERVICE; NULL: none. ret_length: its length. */
+static const char *find_by_service(const char *text, const char *service, size_t *ret_length)
 {
     char end[320];
     snprintf(end, sizeof end, ".%s", service);
     size_t length = strlen(end);
     for (const char *at = *service ? strstr(text, end) : NULL; at; at = strstr(at + length, end)) {
         const char *begin = at, *next = at + length;
-        while (begin > text && (isalnum((unsigned char)begin[-1]) || begin[-1] == '-'))
+        while (begin > text && is_in_host(begin[-1]))
             begin--;
         if (begin < at && isdigit((unsigned char)at[-1]) && !is_part_of_name(*next) &&
             *next != '-') {
@@ -217,6 +231,34 @@ static const char *find_host(const char *text, const char *service, size_t *ret_
         }
     }
     return NULL;
+}
+
+/* JOB-worker-0, to which a training operator gives a Service of that name. */
+static const char *find_by_job(const char *text, const char *job, size_t *ret_length)
+{
+    static const char *const roles[] = {"-master-", "-worker-"};
+    size_t length = strlen(job);
+    for (const char *at = *job ? strstr(text, job) : NULL; at; at = strstr(at + 1, job))
+        for (size_t i = 0; i < ARRAY_LEN(roles); i++) {
+            const char *number = at + length + strlen(roles[i]);
+            if (strncmp(at + length, roles[i], strlen(roles[i])) != 0 ||
+                (at > text && is_in_host(at[-1])))
+                continue;
+            size_t digits = strspn(number, "0123456789");
+            if (digits == 0 || is_in_host(number[digits]))
+                continue;
+            *ret_length = (size_t)(number + digits - at);
+            return at;
+        }
+    return NULL;
+}
+
+/* The name of a pod in DNS, which is a name of that controller's pods; NULL: none. */
+static const char *find_host(const char *text, const struct import_controller *of,
+                             size_t *ret_length)
+{
+    const char *host = find_by_service(text, of->service, ret_length);
+    return host ? host : find_by_job(text, of->job, ret_length);
 }
 
 /* The variable that a controller gives its pods, where a job can give it too; NULL: it cannot. */
@@ -243,17 +285,40 @@ static void add_variable(json_t *container, json_t *variable_take)
     json_array_insert_new(env, 0, variable_take);
 }
 
-static void take_text(const struct reader_node *node, json_t *container,
+static void tell_host(const struct reader_node *node, const char *host, size_t length,
+                      enum place place)
+{
+    static const char *const instead[] = {
+        [PLACE_RANKS] = "each rank has that of rank 0's worker in MASTER_ADDR",
+        [PLACE_BESIDE] = "this container does not find it",
+        [PLACE_BEFORE] = "a worker whose init container waits for it never starts: take it out, "
+                         "since ranks start when all workers are ready",
+    };
+    reader_fail(node, "%.*s is a pod of another controller, and no worker has this name in DNS: %s",
+                (int)length, host, instead[place]);
+}
+
+static void tell_variable(const struct reader_node *node, const char *name, const char *ours,
+                          bool is_given, enum place place)
+{
+    bool is_ranks = place == PLACE_RANKS;
+    const char *said =
+        !is_ranks  ? is_given ? "it is a variable of this container now" : "this container has none"
+        : is_given ? "it is a variable of the job now; each rank has it as "
+                   : "each rank has ";
+    const char *end = !is_ranks ? "" : is_given ? ", too" : " instead";
+    reader_fail(node, "the program reads %s, which another controller sets: %s%s%s", name, said,
+                is_ranks ? ours : "", end);
+}
+
+static void take_text(const struct reader_node *node, json_t *container, enum place place,
                       const struct import_controller *of)
 {
     const char *text = json_string_value(node->value);
     size_t length = 0;
-    const char *host = text ? find_host(text, of->service, &length) : NULL;
+    const char *host = text ? find_host(text, of, &length) : NULL;
     if (host)
-        reader_fail(node,
-                    "%.*s is a pod of another controller, and no worker has this name in DNS: "
-                    "each rank has that of rank 0's worker in MASTER_ADDR",
-                    (int)length, host);
+        tell_host(node, host, length, place);
     for (size_t i = 0; text && i < ARRAY_LEN(variables); i++) {
         const char *name = variables[i].name;
         if (!has_name(text, name) || is_given(of->queued, name) ||
@@ -262,20 +327,16 @@ static void take_text(const struct reader_node *node, json_t *container,
         json_t *own = make_variable(name, variables[i].kind, of);
         if (own)
             add_variable(container, own);
-        reader_fail(node,
-                    own ? "the program reads %s, which another controller sets: it is a variable "
-                          "of the job now; each rank has it as %s, too"
-                        : "the program reads %s, which another controller sets: each rank has %s "
-                          "instead",
-                    name, variables[i].ours);
+        tell_variable(node, name, variables[i].ours, own != NULL, place);
     }
 }
 
-static int take_variables(const struct reader_node *container, json_t *template,
-                          const struct import_controller *of, struct drarun_error *err)
+static int take_variables(const struct reader_node *container, json_t *copy, const json_t *template,
+                          enum place place, const struct import_controller *of,
+                          struct drarun_error *err)
 {
     int rc = 0;
-    json_t *copy = import_first_container(template), *kept;
+    json_t *kept;
     struct reader_node env, value;
     size_t k;
     if (!reader_get(container, "env", &env) || !json_is_array(env.value))
@@ -286,10 +347,29 @@ static int take_variables(const struct reader_node *container, json_t *template,
         {
             if (!json_is_object(item.value) || !json_equal(item.value, kept))
                 continue;
-            rc = take_source(&item, kept, template, of, err);
+            rc = take_source(&item, kept, template, place, of, err);
             if (reader_get(&item, "value", &value))
-                take_text(&value, copy, of);
+                take_text(&value, copy, place, of);
             break;
+        }
+    }
+    return rc;
+}
+
+static int take_container(const struct reader_node *container, json_t *copy, const json_t *template,
+                          enum place place, const struct import_controller *of,
+                          struct drarun_error *err)
+{
+    static const char *const keys[] = {"command", "args"};
+    struct reader_node words;
+    int rc = take_variables(container, copy, template, place, of, err);
+    for (size_t i = 0; rc == 0 && i < ARRAY_LEN(keys); i++) {
+        if (!reader_get(container, keys[i], &words) ||
+            !json_equal(words.value, json_object_get(copy, keys[i])))
+            continue; /* the program is another one now */
+        for (size_t k = 0; k < json_array_size(words.value); k++) {
+            struct reader_node word = reader_item(&words, k);
+            take_text(&word, copy, place, of);
         }
     }
     return rc;
@@ -298,22 +378,23 @@ static int take_variables(const struct reader_node *container, json_t *template,
 int import_take_foreign(const struct reader_node *pod, json_t *template,
                         const struct import_controller *of, struct drarun_error *err)
 {
-    static const char *const keys[] = {"command", "args"};
-    json_t *copy = import_first_container(template);
-    struct reader_node containers, first, words;
-    if (!reader_get(pod, "containers", &containers) || json_array_size(containers.value) == 0)
-        return 0;
-    first = reader_item(&containers, import_ranks_container(pod->value));
-    if (!json_is_object(first.value))
-        return 0;
-    int rc = take_variables(&first, template, of, err);
-    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
-        if (!reader_get(&first, keys[i], &words) ||
-            !json_equal(words.value, json_object_get(copy, keys[i])))
-            continue; /* the program is another one now */
-        for (size_t k = 0; k < json_array_size(words.value); k++) {
-            struct reader_node word = reader_item(&words, k);
-            take_text(&word, copy, of);
+    static const char *const lists[] = {"containers", "initContainers"};
+    size_t ranks = import_ranks_container(pod->value);
+    struct reader_node list;
+    int rc = 0;
+    for (size_t l = 0; l < ARRAY_LEN(lists); l++) {
+        const json_t *copies = json_object_get(json_object_get(template, "spec"), lists[l]);
+        size_t count = reader_get(pod, lists[l], &list) ? json_array_size(list.value) : 0;
+        for (size_t i = 0; rc == 0 && i < count; i++) {
+            struct reader_node item = reader_item(&list, i);
+            bool is_ranks = l == 0 && i == ranks;
+            if (!json_is_object(item.value))
+                continue;
+            json_t *copy = is_ranks ? import_first_container(template)
+                                    : value_find(copies, "name", import_text(&item, "name"));
+            enum place place = is_ranks ? PLACE_RANKS : l == 0 ? PLACE_BESIDE : PLACE_BEFORE;
+            if (json_is_object(copy))
+                rc = take_container(&item, copy, template, place, of, err);
         }
     }
     return rc;

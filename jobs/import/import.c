@@ -323,6 +323,25 @@ static bool has_replicas(const struct import *im, const char *type)
     return json_is_object(json_object_get(im->a.value, type));
 }
 
+/* The pods of a JobSet, of which the runtime of a TrainJob has one. */
+static const char *service_of_set(const struct import *im, const struct reader_node *set)
+{
+    struct reader_node network;
+    bool has_own = import_object(set, "network", &network) && *import_text(&network, "subdomain");
+    return has_own ? import_text(&network, "subdomain") : im->name;
+}
+
+/* A JobSet's ReplicatedJob whose pods are the workers has several Jobs, which count each from 0. */
+static bool has_replicas_of_job(const struct import *im)
+{
+    for (size_t i = 0; i < ARRAY_LEN(im->jobs); i++) {
+        const json_t *replicas = json_object_get(im->jobs[i].item.value, "replicas");
+        if (im->jobs[i].template.value == im->template.value && replicas)
+            return json_integer_value(replicas) != 1;
+    }
+    return false;
+}
+
 static int take_controller(const struct import *im, json_t *template, struct drarun_error *err)
 {
     const json_t *workers = json_object_get(im->job, "workers");
@@ -330,22 +349,20 @@ static int take_controller(const struct import *im, json_t *template, struct dra
         .queued = import_queue(im) != NULL,
         .index_is_worker = true,
         .workers = workers ? json_integer_value(workers) : 1,
-        .service = "",
+        .service = import_text(&im->pod, "subdomain"),
+        .job = "",
     };
     const char *kind = import_text(im->workload, "kind");
-    struct reader_node network;
     if (strcmp(kind, "StatefulSet") == 0) {
         of.service = import_text(&im->spec, "serviceName");
     } else if (strcmp(kind, "JobSet") == 0) {
-        const json_t *replicas = json_object_get(im->jobs[0].item.value, "replicas");
-        of.index_is_worker = !replicas || json_integer_value(replicas) == 1;
-        of.service = im->name;
-        if (import_object(&im->spec, "network", &network) && *import_text(&network, "subdomain"))
-            of.service = import_text(&network, "subdomain");
-    } else {
-        of.service = import_text(&im->pod, "subdomain");
-        of.has_master = strcmp(kind, "PyTorchJob") == 0 && has_replicas(im, "Master") &&
-                        has_replicas(im, "Worker");
+        of.index_is_worker = !has_replicas_of_job(im);
+        of.service = service_of_set(im, &im->spec);
+    } else if (strcmp(kind, "TrainJob") == 0) {
+        of.service = service_of_set(im, &im->runtime.set);
+    } else if (words_has("PyTorchJob MPIJob", kind)) {
+        of.job = im->name;
+        of.has_master = has_replicas(im, "Master") && has_replicas(im, "Worker");
     }
     return import_take_foreign(&im->pod, template, &of, err);
 }
@@ -376,7 +393,7 @@ static int take_program_of(struct import *im, char *const program[], json_t *tem
         if (!joined)
             take_one_process(im, template);
         tell_torchrun(im, template);
-        return take_controller(im, template, err);
+        return 0;
     }
     int rc = import_mpirun(im, template, err);
     if (rc != 0)
@@ -394,7 +411,7 @@ static int take_program(struct import *im, char *const program[], json_t *templa
     int rc = take_program_of(im, program, template, err);
     if (rc == 0 && im->has_launcher)
         import_replaced(&im->pod, template);
-    return rc;
+    return rc < 0 ? rc : take_controller(im, template, err);
 }
 
 /* Its claim template is made by the domain's controller, and named by the job. */

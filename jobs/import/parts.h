@@ -199,10 +199,11 @@ struct import_controller {
     bool has_master;      /* beside Workers, which it counted for themselves */
     json_int_t workers;
     const char *service; /* in which its pods had names in DNS; "": none */
+    const char *job;     /* whose pods had JOB-worker-0 for a name in DNS; "": none */
 };
-/* What the ranks' container, where it is kept so, takes from its controller (labels and annotations
- * of pods, variables, names in DNS): as the job's own, or a remark. -EINVAL, kind SPEC: it reads
- * its number, and several pods have the same one. */
+/* What containers and init containers, where they are kept so, take from their controller (labels
+ * and annotations of pods, variables, names in DNS): as the job's own, or a remark. -EINVAL, kind
+ * SPEC: the ranks' container reads its number, and several pods have the same one. */
 int import_take_foreign(const struct reader_node *pod, json_t *template,
                         const struct import_controller *of, struct drarun_error *err);
 
