@@ -772,6 +772,20 @@ def test_a_log_function_that_raises_leaves_no_job(py, registry):
         assert path_of("batch/v1/jobs", "job") not in registry.objects
 
 
+def test_a_step_whose_function_raises_leaves_no_job(py, registry):
+    """As Cluster.run does; one whose Error is drarun's leaves it to the repeated step."""
+    cluster = py.Cluster(kubeconfig=registry.config, log=None)
+
+    def raising(error):
+        def progress(_):
+            raise error
+        return progress
+    for name, error, is_left in (("a", ValueError("no"), False), ("b", SystemExit(3), False), ("c", py.ClusterError("lost"), True)):
+        with pytest.raises(type(error)):
+            py.step.run({"metadata": {"name": name}, **SPEC}, cluster=cluster, progress=raising(error))
+        assert (path_of("batch/v1/jobs", name) in registry.objects) == is_left, error
+
+
 def test_asyncio_goes_on_beside_a_silent_server(py, silent):
     async def main():
         waiting = asyncio.create_task(py.aio.plan(SPEC, cluster=py.Cluster(kubeconfig=silent)))

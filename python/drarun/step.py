@@ -4,7 +4,8 @@
     outcome = drarun.step.run("job.yaml", name="nightly-42")    # again after a crash: goes on with the job that is there
     outcome.check()                                             # JobError with the cause
 
-What ends the step ends the job: SIGTERM and Ctrl-C, the timeout. drarun.kfp is this for Kubeflow Pipelines."""
+What ends the step ends the job: SIGTERM and Ctrl-C, the timeout, a function that raises. drarun.kfp is this for Kubeflow
+Pipelines."""
 from __future__ import annotations
 
 import errno
@@ -94,8 +95,8 @@ def run(job: JobLike, *, cluster: Cluster | None = None, name: str | None = None
     timeout: seconds, of this call.
 
     In the main thread SIGTERM does what Ctrl-C does, and both cancel the job, wait up to END_S for its end and raise
-    KeyboardInterrupt. So does the timeout, with TimeoutError. A connection that is lost does not: the job goes on, and
-    the step, repeated, finds it."""
+    KeyboardInterrupt. So does the timeout, with TimeoutError, and what output or progress raises. A connection that is
+    lost does not, nor another Error: the job goes on, and the step, repeated, finds it."""
     if existing not in EXISTING:
         raise UsageError(f"existing: expected one of {', '.join(EXISTING)}, got {existing!r}")
     _milliseconds(timeout)  # a wrong one is refused before there is a job
@@ -105,8 +106,9 @@ def run(job: JobLike, *, cluster: Cluster | None = None, name: str | None = None
         try:
             found, continued = _found_or_new(where, wanted, image, existing)
             return _followed(found, continued, output, progress, timeout)
-        except (KeyboardInterrupt, TimeoutError):
-            _cancel(where, wanted)
+        except BaseException as error:
+            if isinstance(error, TimeoutError) or not isinstance(error, Error):
+                _cancel(where, wanted)
             raise
 
 
