@@ -459,6 +459,11 @@ def test_torchrun_behind_another_program(imported, command):
     ("[ -f e.sh ] && . e.sh\nmpirun app", "/base", ["/bin/bash", "-c", "[ -f e.sh ] && . e.sh\nexec app"]),
     ("[ -d /x ] && cd /x\nmpirun app", "/base", ["/bin/bash", "-c", "[ -d /x ] && cd /x\nexec app"]),
     ("cd /x || exit 1; mpirun app", "/x", ["app"]),
+    ("set -a; source .env; set +a; mpirun -x A app", "/base", ["/bin/bash", "-c", "set -a\nsource .env\nset +a\nexec app"]),
+    ("set -eo allexport -u; . .env; mpirun app", "/base", ["/bin/bash", "-c", "set -a\n. .env\nexec app"]),
+    ("export $(grep -v '^#' .env | xargs) B=1; mpirun app", "/base",
+     ["/bin/bash", "-c", "export $(grep -v '^#' .env | xargs)\nB=1\nexec app"]),
+    ("set -euxo pipefail; set -- -a; mpirun app", "/base", ["app"]),
     ("if [ -e x ]; then A=1; fi; mpirun app $B", "/base", ["/bin/bash", "-c", "exec app $B"]),
 ])
 def test_what_ranks_inherit(imported, script, directory, command):
@@ -470,6 +475,7 @@ def test_what_ranks_inherit(imported, script, directory, command):
 @pytest.mark.parametrize("implementation,launch,given", [
     ("OpenMPI", "mpirun", {}),
     ("OpenMPI", "mpirun -x A -x B=2", {"A": "1", "B": "2"}),
+    ("OpenMPI", "export \"E=5 $A\" 'F=6'; mpirun -x E -x F", {"E": "5 1", "F": "6"}),
     ("MPICH", "mpiexec", {"A": "1", "C": "3"}),
     ("Intel", "mpirun", {"A": "1", "C": "3"}),
     ("OpenMPI", "mpiexec.hydra", {"A": "1", "C": "3"}),
@@ -485,6 +491,11 @@ def test_exported_variables(imported, implementation, launch, given):
                                  launcher={"env": [{"name": "C", "value": "3"}]}))
     assert env(job) == given
     assert ("are left out: " in notes) == ("C" not in given or "A" not in given)
+
+
+def test_variables_that_are_exported_all_at_once(imported):
+    job, _ = imported(mpijob("Z=0; set -a; A=1; B=2; set +a; C=3\nmpiexec app", mpiImplementation="MPICH"))
+    assert env(job) == {"A": "1", "B": "2"}
 
 
 @pytest.mark.parametrize("launcher", ["mpirun", "horovodrun", "prterun"])

@@ -36,6 +36,7 @@ struct mpirun {
     struct strlist lines;                /* of a script before the program, where one is needed */
     bool is_login; /* the shell reads the user's profile: variables that the launcher hands on */
     bool needs_shell;
+    bool exports_all; /* what the script assigns: set -a */
     struct buf directory;
     struct field *fields;
     size_t count;

@@ -48,17 +48,59 @@ static void assign(struct mpirun *m, const char *word, bool is_exported)
     strlist_done(&fields);
 }
 
+/* An assignment in quotes, "NAME=A B", as NAME="A B". False: the word is none. */
+static bool move_quote(const char *word, struct buf *out)
+{
+    if ((*word != '"' && *word != '\'') || !shell_is_assignment(word + 1))
+        return false;
+    const char *equals = strchr(word, '=');
+    buf_add(out, word + 1, (size_t)(equals - word));
+    buf_add(out, word, 1);
+    buf_add_str(out, equals + 1);
+    return true;
+}
+
+/* A word of export: a name, with or without a value, or what only a shell makes some of, as
+ * "$(cat .env)". */
+static void export_word(struct mpirun *m, const char *exporter, const char *word)
+{
+    CLEANUP(buf_done) struct buf moved = BUF_INIT;
+    struct launcher_variable *v = launcher_env_find(&m->env, word);
+    if (v) {
+        v->is_exported = true;
+    } else if (shell_is_assignment(word)) {
+        assign(m, word, true);
+    } else if (move_quote(word, &moved)) {
+        m->env.failed |= moved.failed;
+        if (!moved.failed)
+            assign(m, moved.data, true);
+    } else if (strpbrk(word, "$`")) {
+        strlist_addf(&m->lines, "%s %s", exporter, word);
+        m->needs_shell = true;
+    }
+}
+
 static void export_names(struct mpirun *m, const struct shell_command *command)
+{
+    for (size_t i = 1; i < command->words.count; i++)
+        export_word(m, command->words.items[0], command->words.items[i]);
+}
+
+/* "set -a": from there on what is assigned, or read by "source", is exported; "set +a" ends it. */
+static void set_options(struct mpirun *m, const struct shell_command *command)
 {
     for (size_t i = 1; i < command->words.count; i++) {
         const char *word = command->words.items[i];
-        if (shell_is_assignment(word)) {
-            assign(m, word, true);
+        bool has_name = strspn(word, "-+") == 1 && word[strlen(word) - 1] == 'o';
+        const char *name =
+            has_name && i + 1 < command->words.count ? command->words.items[i + 1] : "";
+        if (strspn(word, "-+") != 1 || !word[1])
+            break; /* the script's arguments */
+        i += has_name;
+        if (!strchr(word, 'a') && strcmp(name, "allexport") != 0)
             continue;
-        }
-        struct launcher_variable *v = launcher_env_find(&m->env, word);
-        if (v)
-            v->is_exported = true;
+        m->exports_all = word[0] == '-';
+        strlist_add(&m->lines, m->exports_all ? "set -a" : "set +a");
     }
 }
 
@@ -181,7 +223,7 @@ static void before_line(struct mpirun *m, const struct shell_command *command)
                 strndup(command->words.items[i], strcspn(command->words.items[i], "="));
             m->env.failed |= !name;
             v = name ? launcher_env_find(&m->env, name) : NULL;
-            assign(m, command->words.items[i], v && v->is_exported);
+            assign(m, command->words.items[i], m->exports_all || (v && v->is_exported));
         }
     } else if (words_has(exporters, first)) {
         export_names(m, command);
@@ -192,7 +234,9 @@ static void before_line(struct mpirun *m, const struct shell_command *command)
         leave_out(m, command, "drarun runs that script itself where the image has it");
     } else if (words_has(inherited, first)) {
         keep_line(m, command);
-    } else if (strcmp(first, "set") != 0) {
+    } else if (strcmp(first, "set") == 0) {
+        set_options(m, command);
+    } else {
         forget_names(m, command);
         leave_out(m, command, "there is no launcher pod's script");
     }
