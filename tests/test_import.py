@@ -146,25 +146,53 @@ spec:
   spec:
     devices:
       requests: REQUESTS
-      constraints: [{requests: [g, n], matchAttribute: resource.kubernetes.io/pcieRoot}]
+      constraints: [{requests: [g, x], matchAttribute: resource.kubernetes.io/pcieRoot}]
       config:
-      - {requests: [n], opaque: {driver: dra.net, parameters: {interface: {mtu: 8896}}}}
+      - {requests: [x], opaque: {driver: dra.net, parameters: {interface: {mtu: 8896}}}}
 """
 GPU = {"deviceClassName": "gpu.nvidia.com", "count": 4}
 NIC = {"deviceClassName": "dranet", "allocationMode": "All"}
 SHAPES = {
-    "v1": [{"name": "g", "exactly": GPU}, {"name": "n", "exactly": NIC}],
-    "v1beta2": [{"name": "g", "exactly": GPU}, {"name": "n", "exactly": NIC}],
-    "v1beta1": [{"name": "g", **GPU}, {"name": "n", **NIC}],
+    "v1": [{"name": "g", "exactly": GPU}, {"name": "x", "exactly": NIC}],
+    "v1beta2": [{"name": "g", "exactly": GPU}, {"name": "x", "exactly": NIC}],
+    "v1beta1": [{"name": "g", **GPU}, {"name": "x", **NIC}],
 }
 
 
-@pytest.mark.parametrize("requests,match", [("[g, n]", ["resource.kubernetes.io/numaNode"]), ("[n]", None)])
-def test_an_attribute_over_gpus_and_nics(imported, requests, match):
-    text = JOB.replace("VERSION", "v1").replace("REQUESTS", json.dumps(SHAPES["v1"])).replace("pcieRoot", "numaNode")
-    spec, notes = imported(text.replace("requests: [g, n]", f"requests: {requests}"))
-    assert spec["devices"].get("match") == match
-    assert ("this constraint is left out" in notes) == (not match)
+@pytest.mark.parametrize("attribute", ["numaNode", "pcieRoot"])
+@pytest.mark.parametrize("requests,holder", [("[g, x]", "devices"), ("[]", "devices"), ("[x]", "nics"), ("[g]", "gpus")])
+def test_an_attribute_over_gpus_and_nics(imported, requests, holder, attribute):
+    text = JOB.replace("VERSION", "v1").replace("REQUESTS", json.dumps(SHAPES["v1"])).replace("pcieRoot", attribute)
+    spec, notes = imported(text.replace("requests: [g, x]", f"requests: {requests}"))
+    devices, aligned = spec["devices"], (holder, attribute) == ("devices", "pcieRoot")
+    places = {"devices": devices, "gpus": devices["gpus"], "nics": devices["nics"]}
+    assert {name: each["match"] for name, each in places.items() if "match" in each} == (
+        {} if aligned else {holder: [f"resource.kubernetes.io/{attribute}"]})
+    assert (devices.get("align") == "required") == aligned and "constraint is left out" not in notes
+
+
+def test_constraints_of_several_claims(imported):
+    """Each is over the devices of its own claim, in whatever order the pod has them."""
+    def template(name, *requests, **more):
+        return {"kind": "ResourceClaimTemplate", "metadata": {"name": name}, "spec": {"spec": {"devices": {"requests": [*requests], **more}}}}
+
+    def job(*claims):
+        names = [each["metadata"]["name"] for each in claims]
+        pod = changed(TRAIN, resources={"claims": [{"name": name} for name in names]})
+        pod["spec"]["resourceClaims"] = [{"name": name, "resourceClaimTemplateName": name} for name in names]
+        return of_kind("Job", {"template": pod}) + "---\n" + yaml.safe_dump_all(claims)
+    attribute = "resource.kubernetes.io/pcieRoot"
+    gpus = template("a", {"name": "g", "exactly": GPU}, constraints=[{"matchAttribute": attribute}])
+    nics = template("b", {"name": "x", "exactly": NIC})
+    for claims in ((gpus, nics), (nics, gpus)):
+        spec, notes = imported(job(*claims))
+        assert spec["devices"]["gpus"]["match"] == [attribute] and not {"match", "align"} & {*spec["devices"]}, spec
+    cpus = {"name": "c", "exactly": {"deviceClassName": "dra.cpu", "capacity": {"requests": {"dra.cpu/cpu": "16"}}}}
+    gpus = template("a", {"name": "g", "exactly": GPU}, cpus, constraints=[{"matchAttribute": "resource.kubernetes.io/numaNode"}])
+    assert imported(job(gpus))[0]["devices"]["match"] == ["resource.kubernetes.io/numaNode"]
+    for claims in ((gpus, nics), (nics, gpus)):
+        spec, notes = imported(job(*claims))
+        assert "match" not in spec["devices"] and "this constraint is left out: it does not cover all GPUs, all NICs or all claimed devices" in notes
 
 
 @pytest.mark.parametrize("version", SHAPES)
@@ -197,9 +225,9 @@ def product(name):
     return [{"cel": {"expression": f'device.attributes["gpu.nvidia.com"].productName == "{name}"'}}]
 
 
-def with_requests(*requests, constraint="[g, n]", config="[n]"):
+def with_requests(*requests, constraint="[g, x]", config="[x]"):
     text = JOB.replace("VERSION", "v1").replace("REQUESTS", json.dumps(requests))
-    return text.replace("requests: [g, n]", f"requests: {constraint}").replace("requests: [n]", f"requests: {config}")
+    return text.replace("requests: [g, x]", f"requests: {constraint}").replace("requests: [x]", f"requests: {config}")
 
 
 ANY = [choice("a", selectors=product("A")), choice("b", selectors=product("B"), tolerations=[{"key": "t", "operator": "Exists"}]),
@@ -221,7 +249,7 @@ def test_amounts_of_requests(imported, second, count, said):
 
 def test_choices_of_devices(imported):
     """In their order, each with what it says beside the others; the attribute over all holds for each."""
-    spec, notes = imported(with_requests({"name": "g", "firstAvailable": ANY}, {"name": "n", "firstAvailable": NICS}))
+    spec, notes = imported(with_requests({"name": "g", "firstAvailable": ANY}, {"name": "x", "firstAvailable": NICS}))
     assert spec["devices"] == {
         "gpus": {"count": 4, "class": "gpu.nvidia.com", "firstAvailable": [
             {"selector": 'device.attributes["gpu.nvidia.com"].productName == "A"'},
@@ -263,11 +291,11 @@ def test_a_second_request_with_choices(imported, second, count, said):
     assert ("a second request for devices of this kind is left out" in notes) == bool(said)
 
 
-@pytest.mark.parametrize("names,constraint,config", [("[g, n]", True, True), ("[g/a, g/b, g/c, n]", True, True), ("[g/a, n]", False, True),
-                                                     ("[g, n/x]", False, False), ("[g, n/x, n/y]", True, True)])
+@pytest.mark.parametrize("names,constraint,config", [("[g, x]", True, True), ("[g/a, g/b, g/c, x]", True, True), ("[g/a, x]", False, True),
+                                                     ("[g, x/x]", False, False), ("[g, x/x, x/y]", True, True)])
 def test_what_is_said_of_some_choices(imported, names, constraint, config):
-    spec, notes = imported(with_requests({"name": "g", "firstAvailable": ANY}, {"name": "n", "firstAvailable": NICS},
-                                         constraint=names, config="[n/x]" if not config else "[n]"))
+    spec, notes = imported(with_requests({"name": "g", "firstAvailable": ANY}, {"name": "x", "firstAvailable": NICS},
+                                         constraint=names, config="[x/x]" if not config else "[x]"))
     assert ("align" in spec["devices"]) == constraint and ("config" in spec["devices"]["nics"]) == config
     assert ("constraint is left out: it applies to some choices of firstAvailable only" in notes) == (not constraint)
     assert ("configuration is left out: it applies to some choices of firstAvailable only" in notes) == (not config)

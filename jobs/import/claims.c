@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A pod's claims as devices of a spec. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "jobs/derive/inventory/device_role.h"
@@ -15,6 +16,7 @@ struct claim { /* one entry of the pod's resourceClaims */
     json_t *spec;                    /* of the job */
     json_t *stay;                    /* names of the claims that stay in the pod */
     json_t *became; /* their names in a worker's pod, of the others; null: that of its own claim */
+    bool has_devices;
     const struct import_objects *objects;
 };
 
@@ -78,24 +80,18 @@ static bool is_over_some_choices(const struct claim *c, const struct reader_node
     return false;
 }
 
-/* How many requests the list names. */
-static size_t count_requests(const json_t *named)
+/* Whether the list names the request, or a choice of it. */
+static bool is_named(const json_t *list, const char *name)
 {
-    size_t count = 0, i, k;
+    size_t i;
     const json_t *each;
-    json_array_foreach(named, i, each)
+    json_array_foreach(list, i, each)
     {
         const char *text = json_string_value(each);
-        size_t length = text ? request_length(text) : 0;
-        for (k = 0; k < i; k++) {
-            const char *before = json_string_value(json_array_get(named, k));
-            if (before && text && request_length(before) == length &&
-                strncmp(before, text, length) == 0)
-                break;
-        }
-        count += k == i;
+        if (text && strlen(name) == request_length(text) && strncmp(text, name, strlen(name)) == 0)
+            return true;
     }
-    return count;
+    return false;
 }
 
 static void take_config(struct claim *c, const struct reader_node *item)
@@ -127,47 +123,100 @@ static void take_config(struct claim *c, const struct reader_node *item)
     json_object_set_new(device, "driver", json_string(driver));
 }
 
-/* A constraint without requests is over all of them. */
-static bool is_over_all(const struct claim *c, const struct reader_node *constraint)
+/* Kinds of devices as bits, and their keys. */
+enum { GPUS = 1, NICS = 2, CPUS = 4 };
+static const char *const keys[] = {"gpus", "nics", "cpus"};
+
+static unsigned int kind_of_key(const char *key)
 {
-    size_t named = count_requests(json_object_get(constraint->value, "requests"));
-    return named == 0 || named == json_array_size(json_object_get(c->devices.value, "requests"));
+    for (size_t i = 0; key && i < ARRAY_LEN(keys); i++)
+        if (strcmp(key, keys[i]) == 0)
+            return 1u << i;
+    return 0;
+}
+
+/* Kinds that the job claims, and does not have from a device plugin. */
+static unsigned int claimed_kinds(const json_t *devices)
+{
+    unsigned int kinds = 0;
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+        const json_t *device = json_object_get(devices, keys[i]);
+        kinds |= device && !json_object_get(device, "resource") ? 1u << i : 0u;
+    }
+    return kinds;
+}
+
+/* Kinds of the claim's requests that the constraint is over; without requests it is over all of
+ * them. ret_left: kinds of the others. */
+static unsigned int covered_kinds(const struct claim *c, const struct reader_node *constraint,
+                                  unsigned int *ret_left)
+{
+    const json_t *named = json_object_get(constraint->value, "requests");
+    struct reader_node list;
+    unsigned int covered = 0;
+    *ret_left = 0;
+    if (!reader_get(&c->devices, "requests", &list) && !reader_get(&c->inner, "requests", &list))
+        return 0;
+    for (size_t i = 0; i < json_array_size(list.value); i++) {
+        struct reader_node item = reader_item(&list, i);
+        unsigned int kind = kind_of_key(import_request_key(c->objects, &item));
+        if (json_array_size(named) == 0 || is_named(named, value_text_or(item.value, "name", "")))
+            covered |= kind;
+        else
+            *ret_left |= kind;
+    }
+    return covered;
+}
+
+static void add_match(json_t *holder, const char *attribute)
+{
+    json_t *list = json_object_get(holder, "match");
+    if (!list) {
+        list = json_array();
+        json_object_set_new(holder, "match", list);
+    }
+    json_array_append_new(list, json_string(attribute));
+}
+
+/* False: a job cannot say so. */
+static bool take_match(const struct claim *c, const struct reader_node *item, const char *attribute)
+{
+    json_t *devices = json_object_get(c->spec, "devices");
+    unsigned int left, kinds = covered_kinds(c, item, &left), claimed = claimed_kinds(devices);
+    if (kinds == 0 || (kinds & ~claimed))
+        return false;
+    if (strstr(attribute, "pcieRoot") && kinds == (GPUS | NICS)) {
+        json_object_set_new(devices, "align", json_string("required"));
+        return true;
+    }
+    if ((kinds & left) || kinds == CPUS)
+        return false;
+    if (kinds != GPUS && kinds != NICS && kinds != claimed)
+        return false; /* it would be over the others, too */
+    add_match(kinds == GPUS   ? json_object_get(devices, "gpus")
+              : kinds == NICS ? json_object_get(devices, "nics")
+                              : devices,
+              attribute);
+    return true;
 }
 
 static void take_constraint(struct claim *c, const struct reader_node *item)
 {
     const char *attribute = json_is_object(item->value) ? import_text(item, "matchAttribute") : "";
-    json_t *devices = json_object_get(c->spec, "devices");
-    if (json_is_object(item->value) && is_over_some_choices(c, item)) {
+    const char *distinct =
+        json_is_object(item->value) ? import_text(item, "distinctAttribute") : "";
+    if (json_is_object(item->value) && is_over_some_choices(c, item))
         reader_fail(item, "this constraint is left out: it applies to some choices of "
                           "firstAvailable only, and a job's constraints apply to all choices");
-        return;
-    }
-    bool both = json_object_get(devices, "gpus") && json_object_get(devices, "nics");
-    if (strstr(attribute, "pcieRoot") && both) {
-        json_object_set_new(devices, "align", json_string("required"));
-        return;
-    }
-    json_t *device =
-        both ? devices
-             : json_object_get(devices, json_object_get(devices, "gpus") ? "gpus" : "nics");
-    if (!*attribute || !device || (both && !is_over_all(c, item))) {
-        const char *distinct =
-            json_is_object(item->value) ? import_text(item, "distinctAttribute") : "";
-        if (*distinct)
-            reader_fail(
-                item, "this constraint is left out: a job cannot ask for devices that differ in %s",
-                distinct);
-        else
-            reader_fail(item, "this constraint is left out%s",
-                        *attribute ? ": it does not cover all GPUs, all NICs or both" : "");
-        return;
-    }
-    json_array_append_new(json_object_get(device, "match")
-                              ? json_object_get(device, "match")
-                              : (json_object_set_new(device, "match", json_array()),
-                                 json_object_get(device, "match")),
-                          json_string(attribute));
+    else if (*distinct)
+        reader_fail(item,
+                    "this constraint is left out: a job cannot ask for devices that differ in %s",
+                    distinct);
+    else if (!*attribute)
+        reader_fail(item, "this constraint is left out");
+    else if (!take_match(c, item, attribute))
+        reader_fail(item, "this constraint is left out: it does not cover all GPUs, all NICs or "
+                          "all claimed devices");
 }
 
 /* Some container must list the claim: the others get no CDI edit. */
@@ -393,6 +442,38 @@ static void remove_claims(const struct claim *c, json_t *template)
         }
 }
 
+static void take_claim(struct claim *c, const struct reader_node *pod)
+{
+    c->name = import_text(&c->entry, "name");
+    check_listed(c, pod);
+    c->has_devices = find_devices(c);
+    if (!c->has_devices)
+        return;
+    become(c, is_channel(c) ? json_string(POD_MERGE_CHANNEL) : json_null());
+    each(c, "requests", take_request);
+    each(c, "config", take_config);
+}
+
+/* Constraints last: whether one is over all devices of the job is known then. */
+static void take_claims(const struct claim *all, const struct reader_node *pod,
+                        const struct reader_node *list)
+{
+    size_t count = json_array_size(list->value);
+    struct claim *claims = count ? calloc(count, sizeof *claims) : NULL;
+    if (count && !claims)
+        reader_fail_memory(list);
+    for (size_t i = 0; claims && i < count; i++) {
+        claims[i] = *all;
+        claims[i].entry = reader_item(list, i);
+        if (json_is_object(claims[i].entry.value))
+            take_claim(&claims[i], pod);
+    }
+    for (size_t i = 0; claims && i < count; i++)
+        if (claims[i].has_devices)
+            each(&claims[i], "constraints", take_constraint);
+    free(claims);
+}
+
 void import_claims(const struct import_objects *o, const struct reader_node *pod, json_t *template,
                    json_t *spec)
 {
@@ -401,20 +482,7 @@ void import_claims(const struct import_objects *o, const struct reader_node *pod
         return;
     const struct claim all = {
         .spec = spec, .stay = json_array(), .became = json_object(), .objects = o};
-    for (size_t i = 0; i < json_array_size(list.value); i++) {
-        struct claim c = all;
-        c.entry = reader_item(&list, i);
-        if (!json_is_object(c.entry.value))
-            continue;
-        c.name = import_text(&c.entry, "name");
-        check_listed(&c, pod);
-        if (!find_devices(&c))
-            continue;
-        become(&c, is_channel(&c) ? json_string(POD_MERGE_CHANNEL) : json_null());
-        each(&c, "requests", take_request);
-        each(&c, "config", take_config);
-        each(&c, "constraints", take_constraint);
-    }
+    take_claims(&all, pod, &list);
     for (size_t l = 0; l < ARRAY_LEN(container_lists); l++)
         explain_listed(pod, container_lists[l], all.stay);
     remove_claims(&all, template);

@@ -163,6 +163,8 @@ void import_claims(const struct import_objects *o, const struct reader_node *pod
 
 /* A request of a claim, which item is, into devices and computeDomain of spec. */
 void import_request(const struct import_objects *o, const struct reader_node *item, json_t *spec);
+/* The key of devices under which a spec has what it asks for; NULL: none. */
+const char *import_request_key(const struct import_objects *o, const struct reader_node *item);
 
 enum import_variable { IMPORT_VARIABLE_OTHER, IMPORT_VARIABLE_DERIVED, IMPORT_VARIABLE_OWN };
 

@@ -373,3 +373,22 @@ void import_request(const struct import_objects *o, const struct reader_node *it
     else
         take_exactly(o, spec, item, item);
 }
+
+const char *import_request_key(const struct import_objects *o, const struct reader_node *item)
+{
+    struct reader_node nested, request = *item;
+    if (!json_is_object(item->value))
+        return NULL;
+    if (reader_get(item, "exactly", &nested) && json_is_object(nested.value))
+        request = nested;
+    else if (reader_get(item, "firstAvailable", &nested) && json_array_size(nested.value) > 0)
+        request = reader_item(&nested, 0);
+    const char *class =
+        json_is_object(request.value) ? import_text(&request, "deviceClassName") : "";
+    if (!*class)
+        return NULL;
+    if (strcmp(class, SPEC_CPU_CLASS) == 0)
+        return "cpus";
+    enum device_kind kind = kind_of(o, class, item, &request);
+    return kind == DEVICE_GPU ? "gpus" : kind == DEVICE_NIC ? "nics" : NULL;
+}
