@@ -1422,6 +1422,21 @@ def test_trainjob_of_mpi_without_a_label(imported):
     assert first(spec)["image"] == "example/mpi:1" and "spec.trainer.image: left out: no Job of the runtime has the label" in notes
 
 
+@pytest.mark.parametrize("implementation,given", [("OpenMPI", None), (None, None), ("Intel", "1"), ("MPICH", "1")])
+def test_the_mpi_of_a_trainjob(imported, implementation, given):
+    """Intel MPI and MPICH hand on the launcher's variables, Open MPI what -x names."""
+    runtime, job = yaml.safe_load_all((RUNTIMES / "trainjob-mpi.yaml").read_text())
+    mpi = runtime["spec"]["mlPolicy"]["mpi"]
+    mpi["brandNew"] = mpi.pop("mpiImplementation")
+    mpi.update({"mpiImplementation": implementation} if implementation else {})
+    launcher = runtime["spec"]["template"]["spec"]["replicatedJobs"][1]["template"]["spec"]["template"]["spec"]
+    launcher["containers"][0]["env"] = [{"name": "A", "value": "1"}]
+    job["spec"]["trainer"]["command"] = ["mpirun", "app"]
+    spec, notes = imported(yaml.safe_dump_all([runtime, job]))
+    assert {each["name"]: each["value"] for each in first(spec).get("env", [])}.get("A") == given, notes
+    assert ("the launcher's variables A are left out" in notes) == (not given) and "mlPolicy.mpi.brandNew: left out" in notes
+
+
 @pytest.mark.parametrize("own,base,gpus,slots", [(None, 1, 8, 8), (None, None, 8, 8), (4, 1, 8, 4), (None, 2, 8, 2), (None, 1, None, 1), (1, 1, 8, 1)])
 def test_slots_of_a_trainjobs_mpi(imported, own, base, gpus, slots):
     """Trainer writes them into /etc/mpi/hostfile: of 1, which the API puts there too, it makes one for each GPU."""
@@ -1501,12 +1516,14 @@ def test_the_time_of_a_trainjob(drarun):
 
 
 @pytest.mark.parametrize("policy,said", [({"xgboost": {}}, "Trainer tells XGBoost's workers of their tracker by DMLC_TRACKER_URI"),
-                                         ({"flux": {}}, "Flux starts the ranks"), ({"other": {}}, "mlPolicy.other: left out: a job has no such policy")])
+                                         ({"flux": {}}, "Flux starts the ranks"), ({"other": {}}, "mlPolicy.other: left out: a job has no such policy"),
+                                         ({"torch": {"elasticPolicy": {"maxRestarts": 3}}}, "mlPolicy.torch.elasticPolicy: left out: the number of nodes is fixed"),
+                                         ({"torch": {"other": 1}}, "mlPolicy.torch.other: left out"), ({"jax": {"other": 1}}, "mlPolicy.jax.other: left out")])
 def test_policies_of_a_runtime(drarun, policy, said):
     runtime, job = yaml.safe_load_all((RUNTIMES / "trainjob-torch.yaml").read_text())
     runtime["spec"]["mlPolicy"] = {"numNodes": 1, **policy}
     run = drarun("import", "-", input=yaml.safe_dump_all([runtime, job]))
-    assert run.rc == (0 if "other" in policy else 65) and said in run.err, repr(run)
+    assert run.rc == (65 if {"xgboost", "flux"} & {*policy} else 0) and said in run.err, repr(run)
 
 
 def test_patches_of_a_trainjobs_runtime(drarun):

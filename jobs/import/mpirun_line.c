@@ -6,6 +6,7 @@
 #include "jobs/foreign/options.h"
 #include "jobs/import/mpirun.h"
 #include "lib/base/nearest.h"
+#include "lib/doc/value.h"
 
 const char *mpirun_base_name(const char *path)
 {
@@ -91,9 +92,17 @@ unsigned int mpirun_known(const char *path)
     return strcmp(name, "srun") == 0 ? FOREIGN_SRUN : 0;
 }
 
+/* Of an MPIJob, and of a TrainJob's runtime; "": it is not said. */
+static const char *implementation(const struct import *im)
+{
+    const json_t *policy = json_object_get(im->runtime.spec.value, "mlPolicy");
+    const char *own = import_text(&im->spec, "mpiImplementation");
+    return *own ? own : value_text_or(json_object_get(policy, "mpi"), "mpiImplementation", "");
+}
+
 void mpirun_find_launcher(struct mpirun *m, const char *path)
 {
-    const char *of_job = import_text(&m->im->spec, "mpiImplementation");
+    const char *of_job = implementation(m->im);
     unsigned int said = strcmp(of_job, "Intel") == 0   ? FOREIGN_INTEL
                         : strcmp(of_job, "MPICH") == 0 ? FOREIGN_MPICH
                                                        : FOREIGN_MPIRUN;

@@ -474,6 +474,26 @@ static void take_mpi(struct import *im, const struct reader_node *trainer,
 
 /* ---- all of it ---- */
 
+static void explain_policy(const struct reader_node *policy)
+{
+    static const char *const elastic[][2] = {
+        {"elasticPolicy", "the number of nodes is fixed; spec.restarts restarts the whole job"}};
+    static const char *const known[][2] = {
+        {"torch", "numProcPerNode elasticPolicy"},
+        {"mpi", "numProcPerNode mpiImplementation sshAuthMountPath runLauncherAsNode"},
+        {"jax", ""},
+    };
+    struct reader_node part;
+    import_rest(policy, "numNodes torch mpi jax", "a job has no such policy");
+    for (size_t i = 0; i < ARRAY_LEN(known); i++) {
+        if (!import_object(policy, known[i][0], &part))
+            continue;
+        if (strcmp(known[i][0], "torch") == 0)
+            import_leave_out(&part, elastic, ARRAY_LEN(elastic));
+        import_rest(&part, known[i][1], "a job has no such setting");
+    }
+}
+
 /* Where Trainer itself starts ranks, or tells them of one another, in a way that a job has not. */
 static int check_policy(const struct reader_node *policy, struct drarun_error *err)
 {
@@ -487,7 +507,7 @@ static int check_policy(const struct reader_node *policy, struct drarun_error *e
     for (size_t i = 0; i < ARRAY_LEN(others); i++)
         if (json_object_get(policy->value, others[i][0]))
             return import_refuse_at(policy, err, "%s", others[i][1]);
-    import_rest(policy, "numNodes torch mpi jax", "a job has no such policy");
+    explain_policy(policy);
     return 0;
 }
 
