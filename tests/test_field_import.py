@@ -1016,13 +1016,13 @@ def test_restarts_of_an_operator(imported, kind, where, policy, told):
 
 @pytest.mark.parametrize("kind", ["StatefulSet", "LeaderWorkerSet"])
 def test_volumes_of_each_pod(imported, kind):
-    claims = [{"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"],
+    claims = [{"metadata": {"name": "data", "creationTimestamp": None, "labels": {"tier": "fast"}}, "spec": {"accessModes": ["ReadWriteOnce"],
                                                       "resources": {"requests": {"storage": "1Gi"}}}}]
     spec = json.loads(json.dumps(KINDS[kind]))
     (spec if kind == "StatefulSet" else spec["leaderWorkerTemplate"])["volumeClaimTemplates"] = claims
     job, notes = imported(workload(kind, spec))
     assert job["spec"]["template"]["spec"]["volumes"] == [
-        {"name": "data", "ephemeral": {"volumeClaimTemplate": {"spec": claims[0]["spec"]}}}]
+        {"name": "data", "ephemeral": {"volumeClaimTemplate": {"metadata": {"labels": {"tier": "fast"}}, "spec": claims[0]["spec"]}}}]
     assert "the volume data is an ephemeral one of each worker now" in notes
 
 

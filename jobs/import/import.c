@@ -27,6 +27,19 @@ static json_t *volumes_of(json_t *pod)
     return volumes;
 }
 
+/* What it asks for, with the labels and annotations of its claims. */
+static json_t *claim_template(const struct reader_node *item, json_t *spec)
+{
+    static const char *const keys[] = {"labels", "annotations"};
+    json_t *template = json_pack("{s:O}", "spec", spec), *marks = NULL;
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+        marks = json_object_get(json_object_get(item->value, "metadata"), keys[i]);
+        if (json_object_size(marks) > 0)
+            json_object_set(import_child(template, "metadata"), keys[i], marks);
+    }
+    return template;
+}
+
 /* Volumes that a StatefulSet or LeaderWorkerSet makes for each pod: as ephemeral ones, which each
  * worker gets too, without them its mounts would name nothing. */
 static void take_volumes(const struct import *im, json_t *pod)
@@ -45,8 +58,9 @@ static void take_volumes(const struct import *im, json_t *pod)
             reader_fail(&item, "left out: no name, or no spec");
             continue;
         }
-        json_array_append_new(volumes, json_pack("{s:s, s:{s:{s:O}}}", "name", import_name(&item),
-                                                 "ephemeral", "volumeClaimTemplate", "spec", spec));
+        json_array_append_new(volumes,
+                              json_pack("{s:s, s:{s:o}}", "name", import_name(&item), "ephemeral",
+                                        "volumeClaimTemplate", claim_template(&item, spec)));
         reader_fail(&item,
                     "the volume %s is an ephemeral one of each worker now: it ends with the pod, "
                     "and a restarted job begins with an empty one",
