@@ -146,7 +146,9 @@ def test_answer_that_is_no_json(proxy, behind):
     proxy.fault(saying(403, b"<html>who are you</html>"))
     refused = behind.ask(**VERSION)
     assert (refused["status"], refused["err"]["code"], refused["body"]) == (403, 13, None)
-    assert refused["err"]["text"] == "GET /version: 403"
+    assert refused["err"]["text"] == "GET /version: 403: who are you"
+    proxy.fault(saying(403, b"no access to logs\n"))
+    assert behind.until(behind.start(do="stream", path="/logs/x"), "ended")[-1]["err"]["text"].endswith("403: no access to logs")
 
 
 def forbidden(verb):

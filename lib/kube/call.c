@@ -135,7 +135,7 @@ static void on_done(const struct exchange_result *result, const struct drarun_er
         unanswered_note_failure(&call->client->unanswered, err.text);
     if (facts.status >= 300 || (facts.status && facts.status < 200)) {
         err = (struct drarun_error){0};
-        rc = problem_from_status(facts.status, body, &err);
+        rc = problem_from_answer(facts.status, result->body->data, result->body->len, body, &err);
         facts.passes =
             client_refusal_passes(call->client, call->method, call->path, facts.status, body);
         facts.conflict =

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/kube/problem.h"
 
+#include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/base/plain.h"
 #include "lib/doc/value.h"
 #include "lib/kube/call.h"
+
+#define WORDS_MAX 160 /* bytes of a body that is no Status */
 
 const char *problem_reason(const json_t *object)
 {
@@ -49,6 +54,53 @@ int problem_from_status(int status, const json_t *object, struct drarun_error *e
                           problem_is_by_role(status, object) ? ": a Role must allow it" : "");
     return error_kind(err, DRARUN_ERR_CLUSTER, code_of(status, problem_reason(object)), "%d%s%s",
                       status, *cure ? ": " : "", cure);
+}
+
+/* The first line of a text, and of a page in HTML, which starts with a tag, its first words, mostly
+ * its title. Returns its length; 0: none. */
+static size_t first_words(const char *body, size_t length, const char **ret_words)
+{
+    bool is_page = false, in_tag = false;
+    size_t from = 0, end;
+    for (; from < length && (in_tag || isspace((unsigned char)body[from]) || body[from] == '<');
+         from++) {
+        is_page |= body[from] == '<';
+        in_tag = body[from] == '<' || (in_tag && body[from] != '>');
+    }
+    for (end = from; end < length && body[end] != '\n' && !(is_page && body[end] == '<');)
+        end++;
+    while (end > from && isspace((unsigned char)body[end - 1]))
+        end--;
+    *ret_words = body + from;
+    return end - from;
+}
+
+/* They are a stranger's: plain, and few. "502 Bad Gateway" says again what stands before it. */
+static void add_words(int status, const char *body, size_t length, struct drarun_error *err)
+{
+    const char *words = NULL;
+    char text[WORDS_MAX + 1], number[16];
+    size_t used = strlen(err->text), size = first_words(body, length, &words);
+    int digits = snprintf(number, sizeof number, "%d ", status);
+    if (size > (size_t)digits && memcmp(words, number, (size_t)digits) == 0) {
+        words += digits;
+        size -= (size_t)digits;
+    }
+    size = utf8_cut(words, size, WORDS_MAX);
+    memcpy(text, words, size);
+    text[size] = '\0';
+    plain_text(text, size);
+    if (size > 0 && strcmp(text, "Unauthorized") != 0)
+        snprintf(err->text + used, sizeof err->text - used, ": %s", text);
+}
+
+int problem_from_answer(int status, const char *body, size_t length, const json_t *object,
+                        struct drarun_error *err)
+{
+    int rc = problem_from_status(status, object, err);
+    if (err && length > 0 && strcmp(value_text_or(object, "kind", ""), "Status") != 0)
+        add_words(status, body, length, err);
+    return rc;
 }
 
 static int code_of_curl(CURLcode code)

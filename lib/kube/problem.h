@@ -8,8 +8,12 @@
 #include "drarun/error.h"
 #include "lib/kube/transport.h"
 
-/* An answer whose status is no 2xx. object: its Status, or NULL. */
+/* A Status object of that status, which is no 2xx; NULL: none. */
 int problem_from_status(int status, const json_t *object, struct drarun_error *err);
+/* An answer whose status is no 2xx. object: what its body (length bytes, may be NULL) is as JSON,
+ * or NULL. Where that is no Status, as of a proxy, the error has the first words of the body. */
+int problem_from_answer(int status, const char *body, size_t length, const json_t *object,
+                        struct drarun_error *err);
 /* No whole answer; server: whom it was asked of. */
 int problem_from_curl(CURLcode code, const char *text, const char *server,
                       struct drarun_error *err);

@@ -97,7 +97,7 @@ static void on_done(const struct exchange_result *result, const struct drarun_er
     } else if (result->status >= 300) {
         json_t *status =
             json_loadb(result->body->data ? result->body->data : "", result->body->len, 0, NULL);
-        problem_from_status(result->status, status, &err);
+        problem_from_answer(result->status, result->body->data, result->body->len, status, &err);
         passes = client_refusal_passes(s->client, "WATCH", s->path, result->status, status);
         json_decref(status);
     } else {

@@ -418,7 +418,7 @@ static void answered_badly(struct kube_watch *w, const struct exchange_result *r
     CLEANUP(json_decrefp)
     json_t *status =
         json_loadb(result->body->data ? result->body->data : "", result->body->len, 0, NULL);
-    problem_from_status(result->status, status, &err);
+    problem_from_answer(result->status, result->body->data, result->body->len, status, &err);
     if (err.code == ESTALE)
         read_again(w);
     else

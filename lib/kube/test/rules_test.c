@@ -104,6 +104,51 @@ static void test_problems(void **state)
     assert_false(problem_is_hopeless(CURLE_COULDNT_CONNECT));
 }
 
+/* As of a proxy or a load balancer before the server. */
+static void test_answers_that_are_no_status(void **state)
+{
+    static const struct {
+        int status;
+        const char *body, *text;
+    } rows[] = {
+        {503, "no healthy upstream", "503: no healthy upstream"},
+        {429, "\r\n Too many requests, please try again later.\r\nnext\n",
+         "429: Too many requests, please try again later."},
+        {502, "<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n<body>",
+         "502: Bad Gateway"},
+        {503, "<!DOCTYPE html><h1 class=\"a\">Down\n</h1> for work", "503: Down"},
+        {403, "{\"error\": \"who are you\"}", "403: {\"error\": \"who are you\"}"},
+        {403, "{\"kind\": \"Status\", \"message\": \"no\"}", "403: no"},
+        {403, "{\"kind\": \"Status\"}", "403"},
+        {401, "Unauthorized\n", "401: the server does not know us by these credentials"},
+        {401, "log in", "401: the server does not know us by these credentials: log in"},
+        {502, "\x1b[2Jgone\xff\r", "502: ?[2Jgone?"},
+        {502, "<html><body", "502"},
+        {502, " \n", "502"},
+        {502, "502", "502: 502"},
+        {502, "", "502"},
+    };
+    char body[400];
+    struct drarun_error err = {0};
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        err = (struct drarun_error){0};
+        json_t *object = json_loads(rows[i].body, 0, NULL);
+        problem_from_answer(rows[i].status, rows[i].body, strlen(rows[i].body), object, &err);
+        assert_string_equal(err.text, rows[i].text);
+        json_decref(object);
+    }
+    for (size_t i = 0; i < sizeof body; i++) /* of two bytes each */
+        body[i] = "\xc3\xa9"[i % 2];
+    problem_from_answer(502, body, sizeof body, NULL, &err);
+    assert_int_equal(strlen(err.text), strlen("502: ") + 160);
+    body[0] = 'x';
+    problem_from_answer(502, body, 2, NULL, &err);
+    assert_string_equal(err.text, "502: x?");
+    problem_from_answer(502, NULL, 0, NULL, &err);
+    assert_string_equal(err.text, "502");
+}
+
 static void test_server_that_is_away(void **state)
 {
     static const struct {
@@ -362,6 +407,7 @@ int main(void)
         cmocka_unit_test(test_pauses),
         cmocka_unit_test(test_lists_that_are_read_again),
         cmocka_unit_test(test_problems),
+        cmocka_unit_test(test_answers_that_are_no_status),
         cmocka_unit_test(test_server_that_is_away),
         cmocka_unit_test(test_warnings),
         cmocka_unit_test(test_paths),
