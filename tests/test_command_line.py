@@ -441,9 +441,10 @@ def test_report_that_cannot_be_written(drarun, tmp_path, name, said):
         assert not (tmp_path / "ran").exists()
 
 
-def test_report_without_a_name(drarun, tmp_path):
-    result = drarun("--report", "", "touch", tmp_path / "ran")
-    assert (result.rc, result.err) == (64, 'drarun: --report: expected a file, got ""\n') and not (tmp_path / "ran").exists()
+@pytest.mark.parametrize("name, said", [("", '--report: expected a file, got ""\n'), ("-", "--report -: expected a file: standard output is the ranks'")])
+def test_report_without_a_name(drarun, tmp_path, name, said):
+    result = drarun("--report", name, "touch", "ran", cwd=tmp_path)
+    assert result.rc == 64 and result.err.startswith(f"drarun: {said}") and not list(tmp_path.iterdir())
 
 
 def test_report_in_memory(drarun):

@@ -142,6 +142,10 @@ int request_check_report(const struct job_request *request, struct drarun_error 
         return 0;
     if (!*path)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "--report: expected a file, got \"\"");
+    if (strcmp(path, "-") == 0)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "--report -: expected a file: standard output is the ranks'; /dev/stdout "
+                          "puts the report behind it, ./- is a file of that name");
     if (!request_reports_to_file(request))
         return access(path, W_OK) == 0
                    ? 0
