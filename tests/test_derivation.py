@@ -562,7 +562,7 @@ def test_env_of_which_pod(cluster, env, change, options, says):
 @pytest.mark.parametrize("options,status,says", [
     (["--claims", "/none"], 64, "claims need slices"),
     (["--slices", "/none", "--claims", "/none"], 65, "/none"),
-    (["--nccl-version", "two", "--network", "any"], 65, "NCCL version"),
+    (["--nccl-version", "two", "--network", "any"], 64, "NCCL version"),
     (["--format", "xml"], 64, "--format"),
     (["--profile", "moon", "--network", "any"], 65, 'no profile "moon"'),
     (["extra"], 64, "unexpected argument"),

@@ -261,6 +261,12 @@ def test_a_version_that_is_none(drarun, machine, spec, version):
     assert result.rc == 64 and f'kubernetes: expected a version such as 1.36, got "{version}"' in result.err, result
 
 
+@pytest.mark.parametrize("version", ["", "2", "two", "2.28.x"])
+def test_a_version_of_nccl_that_is_none(drarun, machine, spec, version):
+    result = drarun("plan", spec(1, 1, 1), *machine("a4-highgpu-8g"), "--nccl-version", version)
+    assert result.rc == 64 and f'NCCL version: expected one like 2.28.9, got "{version}"' in result.err, result
+
+
 def test_capacity_as_a_minimum(drarun, machine, spec):
     """The GPUs of this machine have 183359Mi each, and are handed out whole."""
     path = spec(1, 8, 8)

@@ -207,7 +207,7 @@ def test_a_runtime_env_keeps_what_the_user_has_set(package, python):
             "UsageError: worker_process_setup_hook: 'mine' is there already: give its name",
             "UsageError: a runtime_env is a dict, not list", "UsageError: env_vars: expected a dict, got str",
             "UsageError: network: expected rdma or any, got \"loud\"", "UsageError: network: expected a text, got int",
-            "SpecError: no profile \"nobody\"", "SpecError: NCCL version: expected one like", "UsageError: unknown networks",
+            "SpecError: no profile \"nobody\"", "UsageError: NCCL version: expected one like", "UsageError: unknown networks",
             "UsageError: bind: this process is no worker of Ray's", "UsageError: check: Ray is not initialized",
             "UsageError: backend: expected nccl or gloo, got 'mpi'", "UsageError: timeout: expected seconds"), strict=True):
         assert text.startswith(says), text

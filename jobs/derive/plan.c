@@ -344,17 +344,21 @@ static void warn_of_all(const struct plan *plan, struct plan_notes *notes)
 
 /* ---- the whole ---- */
 
-static int read_version(const struct plan_input *in, struct plan *plan, struct drarun_error *err)
+static int parse_version(const char *text, enum drarun_errkind kind, uint32_t *ret_version,
+                         struct drarun_error *err)
 {
-    plan->version = NCCL_VERSION_NEWEST;
-    if (!in->nccl_version)
-        return 0;
-    plan->version = nccl_version_parse(in->nccl_version);
-    if (plan->version == 0)
-        return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
-                          "NCCL version: expected one like 2.28.9, got \"%.40s\"",
-                          in->nccl_version);
+    uint32_t version = text ? nccl_version_parse(text) : NCCL_VERSION_NEWEST;
+    if (version == 0)
+        return error_kind(err, kind, EINVAL,
+                          "NCCL version: expected one like 2.28.9, got \"%.40s\"", text);
+    *ret_version = version;
     return 0;
+}
+
+int plan_check_version(const char *option, struct drarun_error *err)
+{
+    uint32_t version = 0;
+    return parse_version(option, DRARUN_ERR_USAGE, &version, err);
 }
 
 int plan_build(const struct plan_input *in, struct plan *ret_plan, struct drarun_error *err)
@@ -366,7 +370,7 @@ int plan_build(const struct plan_input *in, struct plan *ret_plan, struct drarun
     if (in->worker_count == 0 || in->worker_count > PLAN_WORKERS_MAX)
         return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "a plan has 1 to %u workers, not %zu",
                           PLAN_WORKERS_MAX, in->worker_count);
-    int rc = read_version(in, &plan, err);
+    int rc = parse_version(in->nccl_version, DRARUN_ERR_SPEC, &plan.version, err);
     if (rc < 0)
         return rc;
     plan.workers = calloc(in->worker_count, sizeof *plan.workers);

@@ -66,6 +66,9 @@ struct plan {
     struct plan_steps *steps; /* what the steps returned; NULL: of no plan_build */
 };
 
+/* NCCL's version as an option says it; NULL: it does not. DRARUN_ERR_USAGE. */
+int plan_check_version(const char *option, struct drarun_error *err);
+
 /* The documents, slices and profiles of the input must outlive the plan. A refusal is a plan, with
  * 0: it has all workers with what was read of them (struct plan_worker), the warnings so far, the
  * profile if worker 0 was not refused, and no ranks. -EINVAL, -EAGAIN: the input cannot be read

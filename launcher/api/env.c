@@ -71,8 +71,8 @@ static int build_plan(const struct drarun_env_options *o, struct drarun_env *env
     struct env_inputs *in = &env->inputs;
     int list = number_of("hca_list", o->hca_list, hca_lists, err);
     int transport = list < 0 ? list : number_of("mpi_transport", o->mpi_transport, transports, err);
-    if (transport < 0)
-        return transport;
+    if (transport < 0 || plan_check_version(o->nccl_version, err) < 0)
+        return -EINVAL;
     env->interface = o->pod_interface ? strdup(o->pod_interface) : NULL; /* the plan borrows it */
     env->worker = (struct plan_worker_input){
         .pod = in->pod, .node = in->node, .claims = in->claims, .probe = in->probe};

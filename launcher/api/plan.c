@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "jobs/derive/plan.h"
 #include "jobs/preflight/fabric.h"
 #include "jobs/predict/job_profile.h"
 #include "launcher/files/api_options.h"
@@ -201,7 +202,9 @@ static int build(const struct drarun_plan_options *o, struct drarun_plan *plan,
                  struct drarun_error *err)
 {
     struct plan_objects *objects = &plan->objects;
-    int rc = objects->known ? slices_read(objects->slices, &plan->slices, err) : 0;
+    int rc = plan_check_version(o->nccl_version, err);
+    if (rc == 0 && objects->known)
+        rc = slices_read(objects->slices, &plan->slices, err);
     plan->labels = cluster_node_labels(objects->nodes);
     if (rc == 0 && !plan->labels)
         rc = error_set(err, ENOMEM, "out of memory");
