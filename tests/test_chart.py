@@ -355,6 +355,13 @@ def test_time_to_live(helm, ttl, given):
     assert ("ttlSecondsAfterFinished" in last["expression"], "ttlSecondsAfterFinished" in last["message"]) == (not given,) * 2
 
 
+@pytest.mark.parametrize("words,given", [(["--verbose", "--ttl=7d"], True), (["--ttl=0.5h"], True), (["--ttl=0"], False), (["--verbose"], False)])
+def test_time_to_live_as_an_option(helm, words, given):
+    made = helm.rendered(controller={"extraArgs": words})
+    last = made["ValidatingAdmissionPolicy", CONTROLLER]["spec"]["validations"][-1]
+    assert ("ttlSecondsAfterFinished" in last["expression"], "ttlSecondsAfterFinished" in last["message"]) == (not given,) * 2
+
+
 def test_user_of_the_platform(helm):
     """OpenShift chooses it, and refuses another one; the plugin's is root, whatever its image says."""
     made = helm.rendered(plugin={"enabled": True})
