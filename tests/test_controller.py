@@ -390,6 +390,22 @@ def test_document_that_cannot_be_read(applied, proxy):
         assert re.findall(r"cannot read its launcher's document, retrying in (\d+) s", said(running)) == ["1", "2", "4", "8", "1", "2"]
 
 
+def test_deleted_job_that_a_finalizer_keeps(applied, proxy):
+    """Its ranks run on, and who keeps it may wait for its end."""
+    with managing(applied, through=proxy):
+        assert applied.apply(command=["true"]) == ""
+        applied.cluster.wait("it is not made", lambda: (applied.get().get("status") or {}).get("launcherUID"), MADE_S)
+        applied.patch({"metadata": {"finalizers": ["example.com/archive"]}})
+        applied.cluster.api.delete(API, KIND, "job", applied.namespace)
+        write_document(applied, phase="placing")
+        applied.cluster.wait(lambda: f"its state stays: {applied.get()}", lambda: applied.state() == "Placing", MADE_S)
+        end_job(applied)
+        applied.cluster.wait(lambda: f"its end is not told: {applied.get()}", lambda: applied.state() == "Failed", MADE_S)
+        assert "deletionTimestamp" in applied.get()["metadata"]
+        applied.patch({"metadata": {"finalizers": []}})
+        applied.cluster.wait("it stays", lambda: not applied.get(), MADE_S)
+
+
 def test_job_that_is_replaced_while_it_is_looked_at(applied, proxy):
     """What is remembered of the one before does not count for it: that it cannot be created is told of it too."""
     cluster, gate = applied.cluster, Gate()

@@ -22,6 +22,15 @@ static void decide(struct sight *s)
         begin_job(s);
 }
 
+/* A finalizer keeps one that is deleted, and with it its Job and the ranks: the account that set it
+ * may wait for the job's end. Nothing is made any more, and what there is goes with the object. */
+static void follow_deleted(struct sight *s)
+{
+    const char *launcher = drajob_launcher(s->object);
+    if (launcher && !drajob_has_ended(s->object) && s->own_job && !kube_is_terminating(s->job))
+        course_follow(s, launcher);
+}
+
 /* Its controller makes it, reports it and deletes it. Its status may be another cluster's: a
  * launcherUID there is of no Job here. */
 static void leave_alone(const struct sight *s, const char *manager)
@@ -47,8 +56,11 @@ static void look(struct sight *s)
         leave_alone(s, manager);
     else if (controller_is_ceded(s->c, s->namespace))
         leave_to_own(s);
-    else if (!kube_is_terminating(s->object) &&
-             !sight_is_noted(s, s->c->outdated, kube_resource_version(s->object)))
+    else if (sight_is_noted(s, s->c->outdated, kube_resource_version(s->object)))
+        return;
+    else if (kube_is_terminating(s->object))
+        follow_deleted(s);
+    else
         decide(s);
 }
 
