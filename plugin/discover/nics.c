@@ -214,9 +214,12 @@ int discover_nics(struct discovery *d)
 
 /* ---- rails ---- */
 
+/* One that shows its function alone has its place, too: it may be in a pod, or its driver has taken
+ * it off after an error, before this instance of the plugin had seen it. */
 static bool has_rail(const struct node_device *device)
 {
-    return device->kind == NODE_DEVICE_NIC && device->pci.known && device->rdma.name[0];
+    return device->kind == NODE_DEVICE_NIC && device->pci.known &&
+           (device->rdma.name[0] || node_device_is_bare(device));
 }
 
 struct rail { /* where a NIC is plugged in */

@@ -282,6 +282,21 @@ static void test_lost_part(void **state)
     }
 }
 
+/* A plugin that starts beside such a NIC has not seen what it was. */
+static void test_lost_before_the_start(void **state)
+{
+    (void)state;
+    struct node_devices none = NODE_DEVICES_INIT, now = NODE_DEVICES_INIT;
+    nic(&now, 0x10, "", "");
+    nic(&now, 0x11, "b", "mlx5_1");
+    nic(&now, 0x12, "c", "");
+    remember(NULL, &none, &now);
+    assert_int_equal(now.list[1].rail, 1);
+    assert_int_equal(now.list[2].rail, -1);
+    node_devices_done(&none);
+    node_devices_done(&now);
+}
+
 static void test_vanished(void **state)
 {
     (void)state;
@@ -385,6 +400,7 @@ int main(void)
         cmocka_unit_test(test_interface_alone),
         cmocka_unit_test(test_claim_ends_between),
         cmocka_unit_test(test_lost_part),
+        cmocka_unit_test(test_lost_before_the_start),
         cmocka_unit_test(test_vanished),
         cmocka_unit_test(test_vf_on_its_way_out),
         cmocka_unit_test(test_there_and_not_offered),
