@@ -381,6 +381,8 @@ def test_distroless(jobs):
 def test_host_network(jobs):
     job = mpi(program("openmpi4", "allreduce"), hostNetwork=True)
     assert "right on every rank" in jobs.run("--here", **EIGHT, **job).ok().out
+    shown = jobs.run("--here", workers=2, **template(BUSYBOX, ["sh", "-c", "echo $MASTER_PORT"], hostNetwork=True)).ok().out.split()
+    assert len(shown) == 2 and shown[0] == shown[1] != "29500", shown  # which another job on the node may use
 
 
 def test_command_args_and_arguments(jobs):

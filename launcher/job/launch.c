@@ -26,19 +26,20 @@ static bool is_taken(const struct launch_master *masters, uint32_t count, const 
     return false;
 }
 
-/* A pod has its ports for itself; machines are shared with other jobs. */
+/* A pod has its ports for itself, unless it is in the host's network; machines are shared with
+ * other jobs. */
 static uint16_t pick_port(const struct job *job, uint32_t world, const struct agent *agent)
 {
     const struct launch_master *own = &job->launch.masters[world];
+    const struct request_pods *pods = job->request->pods;
     const char *outer = getenv("MASTER_PORT");
-    bool here = request_is_here(job->request) || agent->here;
+    bool alone = pods && !pods->on_host;
+    bool here = !pods && (request_is_here(job->request) || agent->here);
     uint16_t port = MASTER_PORT_DEFAULT;
-    if (!job->request->pods)
+    if (!alone)
         port = here ? master_port_pick(outer) : master_port_draw(outer);
     while (is_taken(job->launch.masters, world, own->address, port))
-        port = job->request->pods ? port + 1
-               : here             ? master_port_pick(outer)
-                                  : master_port_draw(outer);
+        port = alone ? port + 1 : here ? master_port_pick(outer) : master_port_draw(outer);
     return port;
 }
 

@@ -47,6 +47,7 @@ struct request_pods {
     const struct strlist *look_for; /* paths for the agents' inspections; NULL: none */
     const struct strlist *scripts;  /* of vendors, for the same; NULL: none */
     bool open_nics;                 /* they are to open their NICs for these */
+    bool on_host;                   /* hostNetwork: other jobs use the same ports */
     const char *const *pods;        /* their names by worker, and the names of their nodes */
     const char *const *nodes;       /* each may be NULL with entry */
     const uint32_t *rank_order;     /* workers in the order of their ranks; NULL: by number */
