@@ -238,7 +238,7 @@ def test_class_sets_what_a_claim_may_not(cluster, claimed):
 
 
 def test_nic_that_does_not_come_back(cluster, claimed, plugins):
-    """Its claim has ended and the hook cannot take it back: the log says so, no new claim gets it, until it is back."""
+    """Its claim has ended and the hook cannot be started, then cannot take it back: the log says so, no new claim gets it, until it is back."""
     plugin, node = plugins[0], cluster.node(0)
     before, hook, broken = plugin.config.read_text(), plugin.hook, node.folder / "broken-hook"
     plugin.stop()
@@ -256,10 +256,13 @@ exec {hook} "$@"
         plugin.start().wait(1)
         claimed("astray", "sleep 600", "n0").wait_phase("Running")
         broken.write_text("")
+        plugin.hook.chmod(0o644)
         cluster.api.delete("v1", "Pod", "astray", "default")
         cluster.wait(plugin.log, lambda: "taints" in plugin.published()["nic0"], 60)
         assert [(each["key"], each["effect"]) for each in plugin.published()["nic0"]["taints"]] == [("drarun.dev/lost", "NoSchedule")]
-        assert "unprepare claim default/astray: drarun-attach: nic0: it has not come back" in plugin.log()
+        assert f"unprepare claim default/astray: run {plugin.hook}: Permission denied" in plugin.log()
+        plugin.hook.chmod(0o755)
+        cluster.wait(plugin.log, lambda: "unprepare claim default/astray: drarun-attach: nic0: it has not come back" in plugin.log(), 60)
         broken.unlink()
         claimed.end()
         claimed.names.clear()

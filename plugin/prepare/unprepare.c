@@ -118,6 +118,7 @@ static void start_restore(struct task *task, char *paths[], size_t count)
                  : child_start(task->preparer->base, &program, on_restored, task, &task->restoring);
     if (rc < 0) {
         error_set(&err, -rc, "run %s: %s", task->preparer->config->hook, strerror(-rc));
+        preparer_lose(task->preparer, task->uid);
         fail(task, &err);
     }
 }
