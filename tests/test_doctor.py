@@ -447,6 +447,43 @@ def test_plugin_whose_pods_are_refused(cluster):
     cluster.api.delete("v1", "Node", "refused")
 
 
+def test_mesh_that_refuses_other_connections(cluster):
+    """Istio's, by the policy of the namespace or else of the whole mesh, where pods get sidecars."""
+    group, kind = "security.istio.io", "PeerAuthentication"
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    cluster.api.make({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": f"peerauthentications.{group}"},
+                      "spec": {"group": group, "scope": "Namespaced", "names": {"plural": "peerauthentications", "kind": kind},
+                               "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}]}})
+    cluster.wait("the policies are not served", lambda: cluster.api.plural(f"{group}/v1", kind), 60)
+
+    def policy(namespace, mode, **spec):
+        cluster.kubectl("apply", "-f", "-", input=json.dumps({"apiVersion": f"{group}/v1", "kind": kind, "metadata": {
+            "name": "default", "namespace": namespace}, "spec": {"mtls": {"mode": mode}, **spec}}))
+
+    def mesh():
+        return of(ask(cluster, "-n", "meshed", status=None), "mesh")
+    for name in "meshed", "istio-system":
+        cluster.kubectl("create", "namespace", name)
+    assert mesh() == []
+    policy("istio-system", "STRICT")
+    assert mesh() == []  # nor are there sidecars
+    cluster.kubectl("label", "namespace", "meshed", "istio-injection=enabled")
+    cluster.wait("it is not told", mesh, 60)  # the list of what is served may be older than the kind
+    (found,) = mesh()
+    assert found["state"] == "warning" and "PeerAuthentication default in namespace istio-system is STRICT" in found["seen"], found
+    policy("meshed", "PERMISSIVE")
+    assert mesh() == []
+    policy("meshed", "PERMISSIVE", selector={"matchLabels": {"app": "web"}})
+    assert len(mesh()) == 1
+    policy("meshed", "STRICT")
+    (found,) = mesh()
+    assert "in namespace meshed is STRICT" in found["seen"], found
+    cluster.kubectl("label", "namespace", "meshed", "istio-injection-", "istio.io/rev=stable")
+    assert len(mesh()) == 1
+    cluster.kubectl("label", "namespace", "meshed", "istio-injection=disabled")
+    assert mesh() == []
+
+
 def test_cluster_that_is_away(tmp_path):
     config = tmp_path / "config"
     config.write_text(json.dumps({"apiVersion": "v1", "kind": "Config", "current-context": "x",

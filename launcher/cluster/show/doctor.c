@@ -20,6 +20,8 @@
 #define INSTALL_PLUGIN "kubectl apply -f deploy/plugin.yaml (with Helm: plugin.enabled=true)"
 #define INSTALL_POLICIES "kubectl apply -f deploy/admission.yaml (with Helm: plugin.admission)"
 #define ADMISSION_GROUP "admissionregistration.k8s.io"
+#define ISTIO_GROUP "security.istio.io"
+#define ISTIO_NAMESPACE "istio-system" /* of policies for the whole mesh */
 
 struct look {
     struct cluster *cluster;
@@ -579,6 +581,74 @@ static void check_policies(struct look *l)
     }
 }
 
+/* ---- a service mesh ---- */
+
+/* The policy of a whole namespace that says how its sidecars take connections; NULL: none does, or
+ * it cannot be read. */
+static const json_t *find_peer_policy(const json_t *list)
+{
+    size_t i;
+    json_t *each;
+    json_array_foreach(at(list, "items"), i, each)
+    {
+        const json_t *spec = at(each, "spec");
+        const char *mode = text(at(spec, "mtls"), "mode");
+        if (json_object_size(at(spec, "selector")) == 0 && *mode && strcmp(mode, "UNSET") != 0)
+            return each;
+    }
+    return NULL;
+}
+
+/* Where that cannot be read, they may be. */
+static bool has_sidecars(struct look *l)
+{
+    const struct kube_target target = {.resource = &kube_namespaces, .name = l->cluster->namespace};
+    CLEANUP(json_decrefp) json_t *namespace = NULL;
+    struct drarun_error err = {0};
+    if (cluster_get(l->cluster, &target, &namespace, &err) < 0)
+        return true;
+    const json_t *labels = at(at(namespace, "metadata"), "labels");
+    const char *injection = text(labels, "istio-injection");
+    return strcmp(injection, "enabled") == 0 || (!*injection && at(labels, "istio.io/rev"));
+}
+
+static void tell_strict(struct look *l, const json_t *policy)
+{
+    findings_add(
+        l->findings, "mesh", FINDING_WARNING,
+        "workers without sidecar: spec.template.metadata.labels: "
+        "{sidecar.istio.io/inject: \"false\"}; or a PeerAuthentication of the namespace "
+        "with mode PERMISSIVE",
+        "Istio's sidecars in namespace %s take only its own mutual TLS (PeerAuthentication "
+        "%s in namespace %s is STRICT): launchers and ranks dial the addresses of pods, "
+        "which these refuse",
+        l->cluster->namespace, kube_name(policy), kube_namespace(policy));
+}
+
+/* The namespace's policy counts before that of the whole mesh. */
+static void check_mesh(struct look *l)
+{
+    const char *version = kube_version_with(l->served, ISTIO_GROUP, "peerauthentications");
+    const char *const namespaces[] = {l->cluster->namespace, ISTIO_NAMESPACE};
+    const struct kube_resource resource = {.group = ISTIO_GROUP,
+                                           .version = version,
+                                           .plural = "peerauthentications",
+                                           .kind = "PeerAuthentication",
+                                           .namespaced = true};
+    for (size_t i = 0; version && i < ARRAY_LEN(namespaces); i++) {
+        const struct kube_target target = {.resource = &resource, .namespace_ = namespaces[i]};
+        CLEANUP(json_decrefp) json_t *list = NULL;
+        struct drarun_error err = {0};
+        cluster_list(l->cluster, &target, NULL, &list, &err);
+        const json_t *policy = find_peer_policy(list);
+        if (!policy)
+            continue;
+        if (strcmp(text(at(at(policy, "spec"), "mtls"), "mode"), "STRICT") == 0 && has_sidecars(l))
+            tell_strict(l, policy);
+        return;
+    }
+}
+
 int doctor_look(struct cluster *cluster, struct findings *findings, struct drarun_error *err)
 {
     struct look l = {.cluster = cluster, .findings = findings};
@@ -597,6 +667,7 @@ int doctor_look(struct cluster *cluster, struct findings *findings, struct draru
     }
     check_rights(&l);
     check_account(&l);
+    check_mesh(&l);
     if (check_plugin(&l) > 0)
         check_policies(&l);
     return findings->failed ? error_set(err, ENOMEM, "out of memory") : 0;
