@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -238,6 +239,35 @@ def test_agent_stopped_is_killed_at_the_end(drarun):
     result = job.finish(timeout=20)
     assert result.rc == 143
     assert "did not end when asked to" in result.err
+
+
+# Its debugger neither lets it go nor takes note of its end: to its parent it has not ended.
+HELD = """
+import ctypes, os, time
+libc = ctypes.CDLL(None, use_errno=True)
+rank, (there, here) = os.getpid(), os.pipe()
+libc.prctl(0x59616D61, ctypes.c_ulong(-1), 0, 0, 0)  # PR_SET_PTRACER, any; where there is no Yama, anyone may
+if os.fork() == 0:
+    os.setsid()
+    os.write(here, b"y" if libc.ptrace(0x4206, rank, None, None) == 0 else b"n")  # PTRACE_SEIZE
+    time.sleep(1000)
+print("held" if os.read(there, 1) == b"y" else "free", flush=True)
+time.sleep(1000)
+"""
+
+
+def test_rank_that_outlives_sigkill_is_named(drarun):
+    """As one that hangs in a driver: the end names it, and does not wait for it."""
+    job = drarun.start("-n", 2, "sh", "-c", 'test $RANK = 1 || exec sleep 1000; exec /usr/bin/python3 -c "$0"', HELD)
+    if (line := job.process.stdout.readline()) == "free\n":
+        job.signal(signal.SIGTERM)
+        job.finish()
+        pytest.skip("a process may not trace its parent here")
+    assert line == "held\n"
+    job.signal(signal.SIGTERM)
+    result = job.finish()
+    assert result.rc == 143
+    assert re.search(r"rank 1 on \S+ \(process \d+\) has not ended within 3 s of SIGKILL", result.err), result
 
 
 def test_stalled_reader_does_not_hold_up_the_end(drarun):

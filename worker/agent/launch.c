@@ -302,6 +302,7 @@ int agent_prepare_take(struct agent *agent, Drarun__Wire__Launch *launch, struct
         .ended = agent_on_ended,
         .reaped = agent_on_reaped,
         .all_ended = agent_on_all_ended,
+        .stuck = agent_on_stuck,
         .settled = agent_on_settled,
         .input_done = agent_on_input_done,
         .arg = agent,

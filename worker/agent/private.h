@@ -337,6 +337,7 @@ void agent_on_output(void *arg, uint32_t rank, enum rank_stream stream, const vo
 void agent_forgive_output(struct agent *agent);
 bool agent_on_reaped(void *arg, const struct rank_result *result);
 void agent_on_ended(void *arg, const struct rank_result *result);
+void agent_on_stuck(void *arg, uint32_t rank, pid_t pid, size_t more);
 void agent_on_settled(void *arg);
 void agent_on_input_done(void *arg, size_t bytes);
 

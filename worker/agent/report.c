@@ -451,6 +451,26 @@ void agent_on_ended(void *arg, const struct rank_result *result)
     late_aborts_tell(&agent->late_aborts, ranks_told(agent->ranks), send_abort, agent);
 }
 
+void agent_on_stuck(void *arg, uint32_t rank, pid_t pid, size_t more)
+{
+    struct agent *agent = arg;
+    CLEANUP(buf_done) struct buf text = BUF_INIT;
+    buf_printf(&text, "rank %u on %s (process %d)", rank, agent->job.host, (int)pid);
+    if (more > 0)
+        buf_printf(&text, " and %zu more", more);
+    buf_printf(&text,
+               " %s not ended within %d s of SIGKILL: the kernel is not done with %s (a driver, a "
+               "file system, much memory), or a debugger holds %s",
+               more > 0 ? "have" : "has", RANKS_STUCK_MS / 1000, more > 0 ? "them" : "it",
+               more > 0 ? "them" : "it");
+    if (text.failed)
+        return;
+    if (agent_has_launcher(agent))
+        agent_send_note(agent, text.data);
+    else
+        log_error("%s", text.data);
+}
+
 void agent_on_settled(void *arg)
 {
     struct agent *agent = arg;

@@ -36,8 +36,6 @@
 /* A rank that gave a sign of its end keeps back the news of ranks that ended after it for so long.
  */
 #define DYING_GRACE_MS 1000
-/* A rank that is still there so long after SIGKILL hangs in the kernel: it is given up. */
-#define STUCK_MS 5000
 
 enum rank_state {
     RANK_UNUSED = 0,
@@ -284,14 +282,15 @@ static void tell_reaped(struct ranks *ranks, struct rank *rank, int status,
 static void give_up_ranks(struct ranks *ranks)
 {
     static const struct rusage unknown;
+    bool told = false;
     for (size_t i = 0; i < ranks->started; i++) {
         struct rank *rank = &ranks->rank[i];
         if (rank->state != RANK_RUNNING)
             continue;
-        const struct log_about about = about_rank(rank);
-        log_about(&about, LOG_QUIET,
-                  "rank %u (process %d) survived SIGKILL for %d s: it hangs in the kernel",
-                  (unsigned)rank->result.rank, (int)rank->result.pid, STUCK_MS / 1000);
+        if (!told)
+            ranks->owner.stuck(ranks->owner.arg, rank->result.rank, rank->result.pid,
+                               ranks_running(ranks) - 1);
+        told = true;
         tell_reaped(ranks, rank, SIGKILL, &unknown);
     }
 }
@@ -438,7 +437,7 @@ static int64_t end_ranks(struct ranks *ranks, int64_t now_us)
         return ranks->kill_at_us;
     if (ranks->killed_us == 0)
         kill_ranks(ranks);
-    int64_t stuck_us = ranks->killed_us + STUCK_MS * 1000;
+    int64_t stuck_us = ranks->killed_us + RANKS_STUCK_MS * 1000;
     if (now_us < stuck_us)
         return stuck_us;
     give_up_ranks(ranks);

@@ -23,6 +23,11 @@ enum rank_stream { RANK_STDOUT = 1, RANK_STDERR = 2 };
  * request, of any length. */
 #define RANKS_TEXT_MAX (1024u * 1024)
 
+/* A rank that is still there so long after SIGKILL hangs in the kernel, or a debugger holds it: it
+ * is given up. People hear of it before the launcher loses patience with this agent
+ * (OVERDUE_MS and OVERDUE_MORE_MS of launcher/job). */
+#define RANKS_STUCK_MS 3000
+
 struct rank_request {
     uint32_t rank;
     char *const *argv; /* argv[0] is looked up in the PATH of env, as execvpe does */
@@ -75,6 +80,8 @@ struct ranks_owner {
      * those of ranks_add were started, or after ranks_end when those that were started have ended.
      */
     void (*all_ended)(void *arg);
+    /* This rank, and so many more, are still there a while after SIGKILL: they are given up. */
+    void (*stuck)(void *arg, uint32_t rank, pid_t pid, size_t more);
     /* After ranks_settle: no rank is dying, and each that has ended was told. */
     void (*settled)(void *arg);
     /* So many bytes of input went into the stdin pipe of every rank that reads (or were dropped).
@@ -155,8 +162,8 @@ void ranks_signal(struct ranks *ranks, int signo);
 /* Signals the ranks [first, first + count). */
 void ranks_signal_some(struct ranks *ranks, uint32_t first, uint32_t count, int signo);
 /* Ends all: SIGTERM and SIGCONT (or SIGKILL at_once), SIGKILL after kill_after_ms to whatever
- * descendant is left, orphans and other sessions included. A rank that survives SIGKILL for 5 s
- * hangs in the kernel and counts as ended by it. Idempotent; at_once may follow. */
+ * descendant is left, orphans and other sessions included. A rank that survives SIGKILL for
+ * RANKS_STUCK_MS counts as ended by it. Idempotent; at_once may follow. */
 void ranks_end(struct ranks *ranks, bool at_once);
 
 size_t ranks_running(const struct ranks *ranks);           /* started and not reaped */

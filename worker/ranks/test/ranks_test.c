@@ -178,6 +178,12 @@ static void on_all_ended(void *arg)
     event_base_loopbreak(f->base);
 }
 
+/* On a busy machine a rank may. */
+static void on_stuck(void *arg, uint32_t rank, pid_t pid, size_t more)
+{
+    (void)arg, (void)rank, (void)pid, (void)more;
+}
+
 static void on_settled(void *arg)
 {
     struct fixture *f = arg;
@@ -199,6 +205,7 @@ static void open_ranks(struct fixture *f, size_t count)
                                       .ended = on_ended,
                                       .reaped = on_reaped,
                                       .all_ended = on_all_ended,
+                                      .stuck = on_stuck,
                                       .settled = on_settled,
                                       .input_done = on_input_done,
                                       .files = room_files(false, false, 0),
