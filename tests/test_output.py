@@ -138,6 +138,13 @@ def test_a_slow_reader_gets_what_ranks_said_before_the_end(drarun, tmp_path, whe
     assert len(data) > 1 << 19 and data == b"".join(b"%d\n" % (1000000 + i) for i in range(len(data) // 8))
 
 
+def test_what_a_script_leaves_writes_the_rest(drarun, tmp_path):
+    """bash does not wait for the process behind `exec > >(tee log)`."""
+    lines = "".join(f"{i}\n" for i in range(5000))
+    assert drarun("bash", "-c", f"exec > >(sleep 0.1; exec tee {tmp_path}/log); seq 0 4999").ok().out == lines
+    assert (tmp_path / "log").read_text() == lines
+
+
 # No agent can end it, since it comes from none of its ranks.
 STRANGER = """
 import os, sys

@@ -80,6 +80,7 @@ struct rank_output {
     struct pipe_end_list speakers;   /* ends with texts, in the order of their turns */
     bool pipes_turn;                 /* texts were passed on since a pipe was read */
     size_t in_flight;                /* passed on and not given back */
+    int64_t read_us;                 /* when bytes were last read */
     bool dropped[2];
     int epoll;
     struct event *ready;      /* any pipe, while there is room for all */
@@ -114,6 +115,11 @@ bool rank_output_finished(const struct rank_output *out, size_t slot)
 const char *rank_output_stderr_tail(const struct rank_output *out, size_t slot, size_t *ret_length)
 {
     return tail_text(&out->slots[slot]->tail, ret_length);
+}
+
+int64_t rank_output_active_us(const struct rank_output *out)
+{
+    return has_room_for_all(out) ? out->read_us : clock_us();
 }
 
 void rank_output_forget_tail(struct rank_output *out, size_t slot)
@@ -470,7 +476,7 @@ static void read_end(struct rank_output *out, struct pipe_end *end)
         close_end(out, end);
         return;
     }
-    end->passed_us = clock_us();
+    end->passed_us = out->read_us = clock_us();
     end->read_bytes += (uint64_t)n;
     out->pipes_turn = false;
     if (end->tail)

@@ -49,6 +49,9 @@ bool rank_output_finished(const struct rank_output *out, size_t slot);
 /* The end of the rank's stderr as read so far; borrowed until the loop runs again. */
 const char *rank_output_stderr_tail(const struct rank_output *out, size_t slot, size_t *ret_length);
 
+/* When bytes last came from any pipe: now, while there is no room to read them. 0: never. */
+int64_t rank_output_active_us(const struct rank_output *out);
+
 /* The rank's end was told: nobody asks for it again. */
 void rank_output_forget_tail(struct rank_output *out, size_t slot);
 

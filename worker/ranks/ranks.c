@@ -28,6 +28,10 @@
 /* A pipe that is open so long after the last descendant went is held by a process that escaped us.
  */
 #define GIVE_UP_MS 1000
+/* What ranks left has this time to end by itself, from its last output on, and in all, before it is
+ * asked to. */
+#define LEAVE_QUIET_MS 300
+#define LEAVE_MS 2000
 /* A rank is told as ended so long after it was reaped, though a child of its keeps its pipes open:
  * its peers may wait for it, and the job's end must not wait for that child. */
 #define ENDED_GRACE_MS 200
@@ -65,6 +69,7 @@ struct ranks {
     int64_t kill_at_us;    /* while ending: when SIGKILL follows */
     int64_t killed_us;     /* when it was sent; 0: not yet */
     int64_t all_reaped_us; /* 0: not yet */
+    int64_t asked_us;      /* when what ranks left had had its time; 0: not yet */
     struct rlimit files_before;
     size_t count, started, reaped, ended; /* ranks wanted, and how many came how far */
     size_t last_found;                    /* ranks tend to end in the order of their start */
@@ -410,14 +415,32 @@ static bool was_asked(pid_t pid, void *arg)
     return false;
 }
 
+/* What holds pipes of the ranks may be about to write the last of their output, and end: tee, of a
+ * script's `exec > >(tee log)`. Until then it is left alone; 0: it is not. */
+static int64_t leave_until(const struct ranks *ranks)
+{
+    int64_t last_us = ranks->all_reaped_us + LEAVE_MS * 1000;
+    int64_t active_us = rank_output_active_us(ranks->output);
+    if (ranks->ending || drained(ranks) || !remains_any())
+        return 0;
+    if (active_us < ranks->all_reaped_us)
+        active_us = ranks->all_reaped_us;
+    return earlier(active_us + LEAVE_QUIET_MS * 1000, last_us);
+}
+
 /* Ends descendants, then pipes. Returns when it is to be called again, 0 when nothing is due. */
 static int64_t end_leftovers(struct ranks *ranks, int64_t now_us)
 {
     if (ranks->all_reaped_us == 0)
         ranks->all_reaped_us = now_us;
+    int64_t until_us = ranks->asked_us == 0 ? leave_until(ranks) : 0;
+    if (now_us < until_us)
+        return until_us;
+    if (ranks->asked_us == 0)
+        ranks->asked_us = now_us;
     int64_t kill_us = ranks->killed_us ? ranks->killed_us
                       : ranks->ending  ? ranks->kill_at_us
-                                       : ranks->all_reaped_us + REMAINS_TERM_MS * 1000;
+                                       : ranks->asked_us + REMAINS_TERM_MS * 1000;
     int64_t next_us = remains_step(&ranks->remains, kill_us, now_us, was_asked, ranks);
     if (ranks->remains.state == REMAINS_ASKED || drained(ranks))
         return next_us;

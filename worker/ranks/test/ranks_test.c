@@ -433,6 +433,23 @@ static void orphans_may_go_on_beside_ranks(void **state)
     assert_string_equal(f->out[0].data, "late\n"); /* and it was still its rank's output */
 }
 
+/* As tee does, of a script's `exec > >(tee log)`. */
+static void leftovers_may_write_the_last_output(void **state)
+{
+    struct fixture *f = *state;
+    run(f, 1, "(sleep 0.1; echo last) & exit 0");
+    assert_int_equal(f->total[0], strlen("last\n"));
+    assert_string_equal(f->out[0].data, "last\n");
+}
+
+/* Nor do they keep the job from its end. */
+static void leftovers_that_write_on_are_ended(void **state)
+{
+    struct fixture *f = *state;
+    run(f, 1, "(while :; do echo more; sleep 0.05; done) & exit 3");
+    assert_int_equal(f->seen[0].result.code, 3);
+}
+
 static void leftovers_may_finish_after_sigterm(void **state)
 {
     struct fixture *f = *state;
@@ -838,6 +855,8 @@ int main(int argc, char **argv)
         TEST(background_child_is_ended),
         TEST(escaped_sessions_are_ended),
         TEST(orphans_may_go_on_beside_ranks),
+        TEST(leftovers_may_write_the_last_output),
+        TEST(leftovers_that_write_on_are_ended),
         TEST(leftovers_may_finish_after_sigterm),
         TEST(ended_in_order),
         TEST(sigkill_follows),
