@@ -77,11 +77,6 @@ static void add_nics(struct host *host, const char *list)
     }
 }
 
-const char *plot_own_nics(const struct result_rank *rank)
-{
-    return rank->nearest[0] ? rank->nearest : strchr(rank->nic, ',') ? "" : rank->nic;
-}
-
 /* False: more hosts or ranks than a picture holds. */
 static bool gather(struct picture *p)
 {
@@ -132,7 +127,7 @@ static void place_nics(struct picture *p, struct host *host)
 {
     for (unsigned k = 0; k < host->count; k++) {
         char names[RESULT_NICS], *rest = NULL;
-        snprintf(names, sizeof names, "%s", plot_own_nics(&p->result->ranks[host->ranks[k]]));
+        snprintf(names, sizeof names, "%s", result_own_nics(&p->result->ranks[host->ranks[k]]));
         for (char *name = strtok_r(names, ",", &rest); name; name = strtok_r(NULL, ",", &rest)) {
             struct nic *nic = find_nic(host, name);
             p->linked = p->linked || nic;
@@ -233,7 +228,7 @@ static void draw_links(const struct picture *p, struct host *host, unsigned k)
     char names[RESULT_NICS], *rest = NULL;
     double middle = (CHIP_W - 6) / 2.0;
     double x1 = x_of(k % PER_LINE) + middle, y1 = y_of(host, k / PER_LINE) + CHIP_H;
-    snprintf(names, sizeof names, "%s", plot_own_nics(of));
+    snprintf(names, sizeof names, "%s", result_own_nics(of));
     for (char *name = strtok_r(names, ",", &rest); name; name = strtok_r(NULL, ",", &rest)) {
         const struct nic *nic = find_nic(host, name);
         if (!nic || nic->line != k / PER_LINE)

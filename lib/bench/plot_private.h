@@ -14,9 +14,6 @@ void plot_label(struct buf *out, const char *colour, double x, double y, const c
 void plot_stroke(struct buf *out, const char *colour, double x1, double y1, double x2, double y2,
                  const char *more);
 
-/* "mlx5_0": the one that is nearest, several with commas, or the only one; "". */
-const char *plot_own_nics(const struct result_rank *rank);
-
 /* Above the median of its size, per cent, over all sizes. */
 struct plot_slowness {
     size_t rank;

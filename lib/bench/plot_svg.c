@@ -419,7 +419,7 @@ static void rank_name(const struct result *r, size_t rank, char *text, size_t si
 {
     const struct result_rank *known = &r->ranks[rank];
     const char *node = known->node[0] ? known->node : known->host;
-    const char *nic = plot_own_nics(known), *between = nic[0] ? " " : "";
+    const char *nic = result_own_nics(known), *between = nic[0] ? " " : "";
     size_t len = strlen(node);
     if (len > NODE_MAX)
         snprintf(text, size, "rank %u  %.*s..%s%s%.24s", known->rank, NODE_MAX / 2 - 1, node,

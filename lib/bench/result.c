@@ -301,3 +301,8 @@ void result_env_take(struct result *r, char *const environment[])
         if (result_env_allowed(environment[i]))
             strlist_add(&r->env, environment[i]);
 }
+
+const char *result_own_nics(const struct result_rank *rank)
+{
+    return rank->nearest[0] ? rank->nearest : strchr(rank->nic, ',') ? "" : rank->nic;
+}

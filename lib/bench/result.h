@@ -174,4 +174,7 @@ bool result_env_allowed(const char *assignment);
 /* Those of the environment that are. */
 void result_env_take(struct result *r, char *const environment[]);
 
+/* "mlx5_0": the one that is nearest, several with commas, or the only one; "". */
+const char *result_own_nics(const struct result_rank *rank);
+
 #endif
