@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "jobs/import/parts.h"
+#include "jobs/ranks/shell_script.h"
 #include "lib/base/nearest.h"
 #include "lib/base/unconst.h"
 #include "lib/doc/value.h"
@@ -195,16 +196,11 @@ static int take_source(const struct reader_node *variable, json_t *kept, const j
     return 0;
 }
 
-static bool is_part_of_name(char c)
-{
-    return isalnum((unsigned char)c) || c == '_';
-}
-
 static bool has_name(const char *text, const char *name)
 {
     size_t length = strlen(name);
     for (const char *at = strstr(text, name); at; at = strstr(at + length, name))
-        if ((at == text || !is_part_of_name(at[-1])) && !is_part_of_name(at[length]))
+        if ((at == text || !shell_is_in_name(at[-1])) && !shell_is_in_name(at[length]))
             return true;
     return false;
 }
@@ -224,7 +220,7 @@ static const char *find_by_service(const char *text, const char *service, size_t
         const char *begin = at, *next = at + length;
         while (begin > text && is_in_host(begin[-1]))
             begin--;
-        if (begin < at && isdigit((unsigned char)at[-1]) && !is_part_of_name(*next) &&
+        if (begin < at && isdigit((unsigned char)at[-1]) && !shell_is_in_name(*next) &&
             *next != '-') {
             *ret_length = (size_t)(next - begin);
             return begin;

@@ -5,14 +5,10 @@
 #include <string.h>
 
 #include "jobs/import/mpirun.h"
+#include "jobs/ranks/shell_script.h"
 #include "jobs/spec/spec_words.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/nearest.h"
-
-static bool is_part_of_name(char c)
-{
-    return c == '_' || (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z');
-}
 
 /* Behind the next reference of the text ($NAME, ${NAME}, $(NAME)), whose name is at *ret_name;
  * NULL: there is none. */
@@ -22,7 +18,7 @@ static const char *next_name(const char *text, const char **ret_name, size_t *re
         size_t length = 0;
         bool in_brackets = at[1] == '(';
         at += in_brackets || at[1] == '{' ? 2 : 1;
-        while (is_part_of_name(at[length]))
+        while (shell_is_in_name(at[length]))
             length++;
         *ret_name = at;
         *ret_length = length;
@@ -111,7 +107,8 @@ static void give_variable(struct mpirun *m, struct launcher_variable *v, struct 
     }
 }
 
-/* What the launcher's envFrom may have, where a name is none of the manifest's: all of it. */
+/* A name that the manifest does not set may be a key of the launcher's envFrom. Its keys are not
+ * known here, so all of it is handed on. */
 static void give_all_sources(struct mpirun *m, size_t first)
 {
     static const char of_images[] = "PATH LD_LIBRARY_PATH LIBRARY_PATH LD_PRELOAD CPATH PYTHONPATH "

@@ -465,9 +465,16 @@ enum shell_worth shell_expand(const char *word, shell_lookup_fn lookup, void *co
     return e.worth;
 }
 
+bool shell_is_in_name(char c)
+{
+    return c == '_' || (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z');
+}
+
 bool shell_is_assignment(const char *word)
 {
-    size_t n = strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+    size_t n = 0;
+    while (shell_is_in_name(word[n]))
+        n++;
     return n > 0 && !(word[0] >= '0' && word[0] <= '9') && word[n] == '=';
 }
 

@@ -55,6 +55,8 @@ typedef enum shell_worth (*shell_lookup_fn)(void *context, const char *name,
 enum shell_worth shell_expand(const char *word, shell_lookup_fn lookup, void *context,
                               struct strlist *fields, struct buf *culprit);
 
+/* A letter, a digit or "_": what a variable's name has. */
+bool shell_is_in_name(char c);
 /* "NAME=...". */
 bool shell_is_assignment(const char *word);
 /* The word without its quotes, nothing expanded. */

@@ -28,8 +28,9 @@ bool retry_in_doubt(const struct retry_facts *facts);
 /* The pause before try number `next` (from 2), doubling up to max_ms; chance in [0, 1). As long as
  * the server asked for, but no more than RETRY_AFTER_MAX_MS. */
 int64_t retry_pause_ms(unsigned next, int64_t max_ms, int64_t retry_after_ms, double chance);
-/* Full lists that are read in a row since the server had forgotten what was read before: one more,
- * so long after the last. The first is read at once, the others after growing pauses. */
+/* Counts the full lists that follow one another because the server had forgotten where a watch was:
+ * before, and one more now, since_ms after the last. A list after RETRY_PEACE_MS is the first
+ * again. The first is read at once, the others after growing pauses. */
 unsigned retry_count_rereads(unsigned before, int64_t since_ms);
 
 #endif

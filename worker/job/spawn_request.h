@@ -42,8 +42,9 @@ struct spawn_program *spawn_request_add(struct spawn_request *request);
 int spawn_request_info(struct spawn_request *request, struct spawn_program *program,
                        const char *key, const char *value);
 
-/* Gives each program without a slash that is in one of its directories the path of that file: it is
- * the same on all machines of the job. -ENOMEM. */
+/* Looks for each program without a slash in its directories, the absolute ones of this machine, and
+ * replaces its name by the path that is found. A child on another machine gets the same path.
+ * -ENOMEM. */
 int spawn_request_find(struct spawn_request *request);
 
 /* The message, which borrows of the request; spawn_message_free. NULL without memory. */

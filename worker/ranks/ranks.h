@@ -23,9 +23,9 @@ enum rank_stream { RANK_STDOUT = 1, RANK_STDERR = 2 };
  * request, of any length. */
 #define RANKS_TEXT_MAX (1024u * 1024)
 
-/* A rank that is still there so long after SIGKILL hangs in the kernel, or a debugger holds it: it
- * is given up. People hear of it before the launcher loses patience with this agent
- * (OVERDUE_MS and OVERDUE_MORE_MS of launcher/job). */
+/* So long after SIGKILL a rank that has not ended is given up: the kernel is not done with it, or a
+ * debugger holds it. The launcher waits longer for an agent (OVERDUE_MS and OVERDUE_MORE_MS of
+ * launcher/job), so that it can name the rank. */
 #define RANKS_STUCK_MS 3000
 
 struct rank_request {
