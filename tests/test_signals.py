@@ -262,7 +262,7 @@ def test_rank_that_outlives_sigkill_is_named(drarun):
     if (line := job.process.stdout.readline()) == "free\n":
         job.signal(signal.SIGTERM)
         job.finish()
-        pytest.skip("a process may not trace its parent here")
+        pytest.skip("ptrace(2) is not permitted here")
     assert line == "held\n"
     job.signal(signal.SIGTERM)
     result = job.finish()

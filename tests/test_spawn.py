@@ -176,7 +176,7 @@ def test_info_keys(spawn, mpi, tmp_path, key, value, says):
 @pytest.mark.matrix(1)
 @pytest.mark.parametrize("mpi", [pytest.param(mpi, id=mpi.name) for mpi in ALL if mpi.name in ("mpich5", "impi")], indirect=True)
 def test_program_in_directory_of_info(spawn, mpi, tmp_path):
-    """The directories of the info key path come before those of PATH; Open MPI knows no such key."""
+    """The directories of the info key path come before those of PATH. Open MPI does not pass the key on."""
     program = Path(mpi.compile("mpi_spawn.c"))
     (tmp_path / program.name).mkdir()  # no program
     search = f"relative:/nonexistent:{tmp_path}:{program.parent}"
