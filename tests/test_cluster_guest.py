@@ -134,12 +134,13 @@ def test_more_ranks_than_processes(jobs):
 
 @ONE_RUNTIME
 def test_bound_ranks(jobs):
-    """To CPUs of those that the kubelet gives the worker alone."""
-    show = ["awk", "/^Cpus_allowed_list/{print $2}", "/proc/self/status"]
-    free = jobs.run("--here", name="free", resources=GUARANTEED, command=show, timeout=RUN_S).ok().out.split()
-    bound = jobs.run("--here", name="bound", resources=GUARANTEED, command=show, bind="core", ranksPerWorker=OWN, timeout=RUN_S).ok().out.split()
-    first, last = map(int, free[0].replace(",", "-").split("-")[::len(free[0].replace(",", "-").split("-")) - 1])
-    assert len(bound) == OWN and {int(each) for each in bound} <= set(range(first, last + 1)) - {RESERVED}, (free, bound)
+    """To CPUs of those that the kubelet gives the worker alone, which its cgroup names."""
+    show = "echo $(awk '/^Cpus_allowed_list/{print $2}' /proc/self/status) $(cat /sys/fs/cgroup/cpuset.cpus.effective)"
+    result = jobs.run("--here", resources=GUARANTEED, command=["sh", "-c", show], bind="core", ranksPerWorker=OWN, timeout=RUN_S).ok()
+    told = [line.split() for line in result.out.splitlines()]
+    (free,) = {free for _, free in told}
+    own = {int(cpu) for cpu in free.replace("-", ",").split(",")}  # "1-2" or "1,3": they are two
+    assert len(own) == OWN and RESERVED not in own and {int(cpu) for cpu, _ in told} == own, result
 
 
 @ONE_RUNTIME
