@@ -51,6 +51,7 @@ class Job:
         self.env = dict(line.split("=", 1) for line in (folder / "env.1").read_text().splitlines() if "=" in line)
         self.namespace = self.env["PMIX_NAMESPACE"]
         self.session = Path(re.search(r"^PMIX_SERVER_TMPDIR=(.*)$", (folder / "env.0").read_text(), re.M).group(1))  # of worker 0
+        until(lambda: list(self.session.glob(f"pmix.*.tool.{self.job.process.pid}")), "the agent does not say where tools find the job")
         self.hosts = [re.search(r"^PMIX_HOSTNAME=(.*)$", (folder / f"env.{rank}").read_text(), re.M).group(1) for rank in range(4)]
 
     def ask(self, *args, before=(), **how):
