@@ -49,7 +49,8 @@ static const struct option_spec option_list[] = {
      .group = which,
      .kind = OPTION_TEXT,
      .offset = ORDER(selector),
-     .help = "label selector, as with kubectl (default: all nodes)"},
+     .help =
+         "label selector, as with kubectl (default: all nodes but\nthose of the control plane)"},
     {.name = "slower",
      .value = "PERCENT",
      .group = which,
@@ -162,5 +163,10 @@ static int run(int argc, char *const argv[])
 }
 
 const struct verb verb_accept = {
-    "accept",       "FILE", "Tests a cluster's nodes, alone and in pairs, and names the bad ones.",
-    &options_table, run,    "find bad nodes"};
+    "accept",
+    "FILE",
+    "Runs the benchmark of a job spec on a cluster's nodes, alone and in pairs, and names the bad "
+    "ones.",
+    &options_table,
+    run,
+    "find bad nodes"};
