@@ -137,10 +137,11 @@ def test_installed_programs_run(staged, examples, tmp_path):
 
 
 def packed(source, build, file, *options):
-    """The names in the image that scripts/image makes."""
+    """The names in the image that scripts/image makes. It says if jobs of drarun bench would not find their program there."""
     run = subprocess.run([source / "scripts/image", "localhost/drarun:1", file, *options], capture_output=True, text=True,
                          env={**os.environ, "DRARUN_BUILD": str(build)})
     assert run.returncode == 0 and "localhost/drarun:1" in run.stdout and " MiB" in run.stdout, run
+    assert ("install python3-venv" in run.stderr) == ("--plugin" not in options and not (build / "anywhere").exists()), run
     with tarfile.open(file) as tar:
         index = json.load(tar.extractfile("index.json"))["manifests"][0]
         manifest = json.load(tar.extractfile(f"blobs/{index['digest'].replace(':', '/')}"))
@@ -187,6 +188,11 @@ def test_image(source, build, tmp_path):
     loaded = {Path(name).name for name in names if ".so" in name and not name.startswith("./lib/drarun/")}
     assert loaded <= {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1",  # of drarun-nvml, which loads NVIDIA's library
                       "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
+    without = tmp_path / "without"  # as on a machine where scripts/fetch-zig fails
+    without.mkdir()
+    for folder in "bin", "libexec":
+        (without / folder).symlink_to(build / folder)
+    assert names - packed(source, without, file) >= bench & names
     missing = subprocess.run([source / "scripts/image", "x:1", file], capture_output=True, text=True,
                              env={**os.environ, "DRARUN_BUILD": str(tmp_path)})
     assert missing.returncode == 1 and "build first" in missing.stderr

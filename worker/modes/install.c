@@ -109,8 +109,8 @@ int install_bench(const char *dir, struct drarun_error *err)
     rc = rc < 0 ? rc : copy_program(INSTALL_BENCH, dir, &own);
     if (rc == -ENOENT)
         return error_kind(err, DRARUN_ERR_USAGE, ENOENT,
-                          "--install-bench: %s (the image was packed from a build without "
-                          "DRARUN_BENCH_ANYWHERE)",
+                          "--install-bench: %s: the image was packed from a build without "
+                          "DRARUN_BENCH_ANYWHERE; pack it again, and do what scripts/image says",
                           own.text);
     rc = rc < 0 ? rc : own_folder(folder, &own);
     rc = rc < 0 ? rc : join(from, &own, folder, "../lib/drarun/");
