@@ -27,6 +27,8 @@ def test_kinds(drarun, tmp_path, kind):
         drarun("validate", file).ok()
         assert ("\nkind: Pod\n" in drarun("render", file).ok().out) == (each is text)  # with a queue Jobs make them
         drarun("plan", file).ok()
+    schema, = re.findall(r"(?m)^# yaml-language-server: \$schema=(\S+)$", text)
+    assert (SOURCE / schema.removeprefix("https://raw.githubusercontent.com/drarun/drarun/main/")).is_file()
     spec = yaml.safe_load(whole)["spec"]
     assert kind != "nccl-tests" or "MPI=1" in text  # else each of its processes measures alone
     assert {"env", "tolerations", "queue", "timeouts"} <= set(spec) and ("nics" in spec.get("devices", {})) == (kind != "cpu")

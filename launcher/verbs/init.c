@@ -11,6 +11,10 @@
 #include "lib/base/nearest.h"
 
 #define KINDS "mpi torchrun nccl-tests ray cpu"
+
+/* Where editors load it from. Its $id is a name; nothing is served there. */
+#define SCHEMA                                                                                     \
+    "https://raw.githubusercontent.com/drarun/drarun/main/docs/schema/drajob-v1alpha1.json"
 #define GPUS 8 /* of a worker, where no machine says */
 
 struct options {
@@ -132,7 +136,7 @@ static void write_spec(const struct kind *kind, const struct nodes *nodes, struc
 {
     buf_printf(
         out,
-        "# yaml-language-server: $schema=https://drarun.dev/schema/drajob-v1alpha1.json\n"
+        "# yaml-language-server: $schema=" SCHEMA "\n"
         "# %s\n"
         "# drarun validate FILE: what is wrong with it; drarun plan FILE: what it would get; "
         "drarun run FILE\n"
