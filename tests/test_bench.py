@@ -223,8 +223,10 @@ def test_refused(drarun, words, says):
 
 
 def test_without_a_backend(drarun):
-    result = drarun("-n", "1", BENCH, "all_reduce", env={"DRARUN_BENCH_MODULE": "/nowhere.so"})
-    assert result.rc not in (0, 1) and "/nowhere.so" in result.err
+    """The package that the build lacked is named."""
+    for backend, package in ("mpi", "libopenmpi-dev"), ("nccl", "for nccl: libpmix-dev"):
+        result = drarun("-n", "1", BENCH, "all_reduce", "--backend", backend, env={"DRARUN_BENCH_MODULE": "/nowhere.so"})
+        assert result.rc not in (0, 1) and "/nowhere.so" in result.err and package in result.err, result
     assert drarun("-n", "1", BENCH, "all_reduce", "--backend", "../x").rc not in (0, 1)
     assert "Usage: drarun-bench" in drarun("-n", "1", BENCH, "--help").ok().out
 

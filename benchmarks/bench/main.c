@@ -69,8 +69,8 @@ static int find_module(const char *backend, char path[PATH_MAX], struct drarun_e
     if (found)
         return 0;
     return error_kind(err, DRARUN_ERR_INFRASTRUCTURE, ENOENT,
-                      "backend %s: there is no %s: build drarun where that library and its "
-                      "compiler are (for mpi: libopenmpi-dev or libmpich-dev), or set "
+                      "backend %s: there is no %s: build drarun where its package is (for mpi: "
+                      "libopenmpi-dev or libmpich-dev; for nccl: libpmix-dev), or set "
                       "DRARUN_BENCH_MODULE",
                       backend, path);
 }
