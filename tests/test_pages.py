@@ -7,6 +7,7 @@ import subprocess
 import xml.etree.ElementTree as xml
 
 import pytest
+import yaml
 
 import test_chart
 import test_cluster_tutorial
@@ -55,6 +56,16 @@ def test_every_command_is_run_or_left_out():
 def test_blocks_that_are_not_typed_are_there():
     firsts = {page: [lines[0].lstrip() for lines in pages.blocks(page)] for page in pages.NOT_TYPED}
     assert all(any(first.startswith(each) for first in firsts[page]) for page, known in pages.NOT_TYPED.items() for each in known)
+
+
+def test_samples_of_the_node_plugin(drarun, tmp_path):
+    """The claim is one that the shipped configuration, which has no address plan, lets through; the job is whole."""
+    texts = ["\n".join(lines) for lines in pages.blocks("docs/node-plugin.md")]
+    claim, _ = next([*yaml.safe_load_all(text)] for text in texts if text.startswith("apiVersion: resource.k8s.io"))
+    config, = claim["spec"]["devices"]["config"]
+    assert {*config["opaque"]["parameters"]} == {"interface"} and {*config["opaque"]["parameters"]["interface"]} <= {"name", "mtu"}
+    (tmp_path / "job.yaml").write_text(next(text for text in texts if text.startswith("workers:")))
+    drarun("validate", tmp_path / "job.yaml").ok()
 
 
 def test_setup_brings_what_tests_ask_it_for():
