@@ -11,7 +11,7 @@
         drarun_check(results=measured.outputs["output"], min_busbw=minimum)
 
 The steps run in an image that has this package and kfp: IMAGE, or that of components(base_image=...). Their pods'
-service account may make jobs: `drarun install` prints its Role."""
+service account may make jobs: `drarun install --user-role` prints its Role."""
 # No `from __future__ import annotations`: kfp reads the annotations themselves.
 import os
 from typing import Any, Dict, Optional
