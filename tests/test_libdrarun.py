@@ -36,11 +36,12 @@ def library(prefix):
 
 
 @pytest.fixture(scope="module")
-def embed(source, prefix, library, tmp_path_factory):
+def embed(source, library, tmp_path_factory):
+    """Made by the command that its README has for a prefix of its own."""
     folder = tmp_path_factory.mktemp("embed") / "embed-c"
     shutil.copytree(source / "examples/embed-c", folder)
-    ok("make", "-C", folder, f"LDFLAGS=-Wl,-rpath,{library.parent}",
-       env={**os.environ, "CFLAGS": "-Werror", "PKG_CONFIG_PATH": str(next(prefix.rglob("pkgconfig")))})
+    command, = re.findall(r"`([^`]*/opt/drarun/[^`]*)`", (folder / "README.md").read_text())
+    ok("sh", "-c", command.replace("/opt/drarun/lib", str(library.parent)), cwd=folder, env={**os.environ, "CFLAGS": "-Werror"})
     return folder / "embed"
 
 
