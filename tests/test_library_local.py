@@ -235,6 +235,26 @@ print("handler is as it was")
 
 
 @PLAIN
+def test_python_ctrl_c_is_the_signal_that_ranks_get(python, tmp_path):
+    """As include/drarun/local.h says: that very signal, not the SIGTERM that follows it."""
+    program = f"for each in INT TERM; do trap \"echo $each >>{tmp_path}/got; exit\" $each; done; echo ready; while :; do sleep 0.05; done"
+    run = python(f"""
+signal.signal(signal.SIGINT, signal.default_int_handler)
+try:
+    drarun.run_local(["sh", "-c", {program!r}], program=PROGRAM, output=lambda out: os.kill(os.getpid(), signal.SIGINT))
+    assert False, "it ended"
+except KeyboardInterrupt:
+    pass
+""")
+    assert (run.returncode, run.stderr) == (0, ""), run
+    end = time.monotonic() + patience()
+    while not (tmp_path / "got").exists() or not (tmp_path / "got").read_text():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    assert (tmp_path / "got").read_text() == "INT\n"
+
+
+@PLAIN
 def test_python_characters_in_two_pieces(python):
     """A long line comes in pieces of any number of bytes; what is no UTF-8 is replaced, also at the end."""
     run = python("""

@@ -131,9 +131,9 @@ DRARUN_API int drarun_job_follow(struct drarun_job *job,
 /* The same without output; timeout_ms 0: no timeout. */
 DRARUN_API int drarun_job_wait(struct drarun_job *job, long long timeout_ms, int *ret_status,
                                struct drarun_error *err);
-/* Cancels a job: its ranks get SIGTERM, and the job ends with 130. A job whose launcher does not
- * run yet is deleted, and so are the remaining objects of a job that has ended. The call does not
- * wait for the end. -ENOENT: there is no such job. */
+/* Cancels a job: its ranks get SIGINT, 5 s later SIGTERM, and the job ends with 130. A job whose
+ * launcher does not run yet is deleted, and so are the remaining objects of a job that has ended.
+ * The call does not wait for the end. -ENOENT: there is no such job. */
 DRARUN_API int drarun_job_cancel(struct drarun_job *job, struct drarun_error *err);
 
 /* drarun_job_submit, then drarun_job_follow. */

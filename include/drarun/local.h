@@ -63,9 +63,9 @@ DRARUN_API int drarun_local_dispatch(struct drarun_local *local, struct drarun_e
  * drarun_local_signal. */
 DRARUN_API int drarun_local_wait(struct drarun_local *local, int *ret_status,
                                  struct drarun_error *err);
-/* Sends a signal to the job. On SIGINT or SIGTERM the ranks get SIGTERM and the job ends; other
- * signals go to the ranks. May be called from any thread or signal handler until the job is
- * freed. */
+/* Sends a signal to the job. SIGINT, SIGTERM, SIGHUP and SIGQUIT go to the ranks and end the job;
+ * SIGUSR1, SIGUSR2 and SIGWINCH go to the ranks. May be called from any thread or signal handler
+ * until the job is freed. */
 DRARUN_API void drarun_local_signal(struct drarun_local *local, int signo);
 /* Ends the job if it still runs, which may take a few seconds. */
 DRARUN_API void drarun_local_free(struct drarun_local *local);

@@ -244,8 +244,8 @@ class Submitted:
         return lines
 
     def cancel(self) -> None:
-        """Ranks get SIGTERM and the job ends with 130; what is kept of an ended job is deleted. Does not wait for the
-        end."""
+        """Ranks get SIGINT, 5 s later SIGTERM, and the job ends with 130; what is kept of an ended job is deleted. Does not
+        wait for the end."""
         def call() -> None:
             with self._open() as (connection, job):
                 err = new_error()
