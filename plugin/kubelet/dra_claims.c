@@ -79,6 +79,17 @@ static char **copy_all(const char *const *texts, size_t count, size_t *ret_count
     return all;
 }
 
+/* The kubelet compares them with what containers list, which is never a subrequest: upstream's own
+ * kubeletplugin drops those parts, too. */
+static void drop_subrequests(char **names, size_t count)
+{
+    for (size_t i = 0; names && i < count; i++) {
+        char *slash = strchr(names[i], '/');
+        if (slash)
+            *slash = '\0';
+    }
+}
+
 static Kubelet__Device *copy_device(const struct dra_device *device, bool *failed)
 {
     Kubelet__Device *own = malloc(sizeof *own);
@@ -89,6 +100,7 @@ static Kubelet__Device *copy_device(const struct dra_device *device, bool *faile
     kubelet__device__init(own);
     own->request_names =
         copy_all(device->requests, device->request_count, &own->n_request_names, failed);
+    drop_subrequests(own->request_names, own->n_request_names);
     own->cdi_device_ids =
         copy_all(device->cdi_ids, device->cdi_id_count, &own->n_cdi_device_ids, failed);
     own->pool_name = copy(device->pool, failed);

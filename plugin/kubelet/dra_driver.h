@@ -24,7 +24,7 @@ struct dra_claim {
 
 /* A prepared device. The strings are borrowed for the call that takes them. */
 struct dra_device {
-    const char *const *requests; /* "gpu", "nic/fast" */
+    const char *const *requests; /* "gpu", "nic/fast"; the kubelet is told "nic" */
     size_t request_count;
     const char *pool, *name;
     const char *const *cdi_ids; /* "nic.drarun.dev/claim=UID-eth1" */

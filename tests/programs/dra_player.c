@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dra_player DIR: a DRA driver of played claims, for what calls drivers. A claim's name says what
- * becomes of it: fail-TEXT, sleep-MS (answered later), devices-N; any other gets one device. */
+ * becomes of it: fail-TEXT, sleep-MS (answered later), devices-N; any other gets one device. All
+ * devices are of a subrequest, gpu/large. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -23,7 +24,7 @@ static const char *unhealthy;
 
 static void give(struct dra_reply *reply, size_t count)
 {
-    static const char *requests[] = {"gpu"}, *ids[] = {"proto.example/gpu=1"};
+    static const char *requests[] = {"gpu/large"}, *ids[] = {"proto.example/gpu=1"};
     struct dra_device *devices = calloc(count + 1, sizeof *devices);
     for (size_t i = 0; i < count; i++)
         devices[i] = (struct dra_device){requests, 1, "pool", "gpu-0", ids, 1};
