@@ -12,7 +12,7 @@
 
 #define FOLDER "/var/run/kubernetes.io/dra-device-attributes"
 
-/* The part of a subrequest is not in the path. */
+/* The part of a subrequest is not in the path; the name in the document has it. */
 static bool is_request(const json_t *entry, const char *request)
 {
     const char *name = value_text(entry, "request");
@@ -38,7 +38,7 @@ static json_t *new_entry(const struct claimed *claimed, const char *request, con
     json_t *document =
         json_pack("{s:s, s:{s:s, s:s, s:s, s:i}, s:[{s:s, s:[]}]}", "kind", "DeviceMetadata",
                   "metadata", "name", claimed->name, "namespace", claimed->namespace_, "uid",
-                  claimed->uid, "generation", 1, "requests", "name", main, "devices");
+                  claimed->uid, "generation", 1, "requests", "name", request, "devices");
     if (document && claimed->from_template)
         json_object_set_new(document, "podClaimName", json_string(claimed->entry));
     return json_pack("{s:s, s:s, s:o*}", "request", main, "container", path, "document", document);

@@ -20,8 +20,8 @@ static struct node_device nic(const char *name)
 
 static json_t *list_of(const struct claimed *claimed)
 {
-    static const char *const requests[] = {"nic", "nic/fast", "other"}, *const names[] = {"a", "b",
-                                                                                          "c"};
+    static const char *const requests[] = {"nic/fast", "nic/fast", "other"};
+    static const char *const names[] = {"a", "b", "c"};
     json_t *list = json_array();
     json_t *order = json_pack("{s:{s:{s:s, s:[s]}}}", "config", "interface", "name", "net1",
                               "addresses", "10.0.0.1/24");
@@ -56,7 +56,7 @@ static void what_is_written_is_read(void **state)
     const struct metadata_device *b = metadata_find(&metadata, "nic.drarun.dev", "n0", "b");
     assert_non_null(b);
     assert_string_equal(b->claim, "job-w-0");
-    assert_string_equal(b->request, "nic");
+    assert_string_equal(b->request, "nic/fast"); /* as in the claim's allocation */
     assert_string_equal(b->pod_name, "net1");
     metadata_done(&metadata);
     json_decref(documents);
