@@ -211,7 +211,10 @@ static json_t *ask(struct nvml *nvml, const char *what)
         nvml->silent = false;
         return json_incref(list);
     }
-    if (answer)
+    const char *why = value_text(answer, "error");
+    if (why)
+        snprintf(nvml->fault, sizeof nvml->fault, "says: %.200s", why);
+    else if (answer)
         snprintf(nvml->fault, sizeof nvml->fault, "gave an answer without \"%s\"", what);
     if (rc < 0) /* to nobody: how it has ended comes now */
         json_decref(await(nvml, nvml->limits.ask));

@@ -32,10 +32,18 @@ static bool answer_take(json_t *json)
     return written;
 }
 
+static bool answer_gpus(struct told *told)
+{
+    json_t *gpus = told_gpus(told);
+    return answer_take(
+        gpus ? json_pack("{s:o}", "gpus", gpus)
+             : json_pack("{s:s, s:i}", "error", "the driver does not list its GPUs", "errno", EIO));
+}
+
 static bool answer(struct told *told, const char *request)
 {
     if (strcmp(request, "gpus\n") == 0)
-        return answer_take(json_pack("{s:o}", "gpus", told_gpus(told)));
+        return answer_gpus(told);
     if (strcmp(request, "xids\n") == 0)
         return answer_take(json_pack("{s:o}", "xids", told_xids(told)));
     return answer_take(json_pack("{s:s, s:i}", "error", "expected gpus or xids", "errno", EINVAL));

@@ -142,9 +142,9 @@ static json_t *gpu_json(const struct told *told, nvml_handle handle)
 json_t *told_gpus(struct told *told)
 {
     unsigned count = 0;
-    json_t *list = json_array();
     if (told->lib.f.count(&count) != NVML_OK)
-        return list;
+        return NULL;
+    json_t *list = json_array();
     for (unsigned i = 0; i < count && i < NVML_GPUS_MAX; i++) {
         nvml_handle handle = NULL;
         json_t *gpu = told->lib.f.by_index(i, &handle) == NVML_OK ? gpu_json(told, handle) : NULL;

@@ -22,7 +22,8 @@ struct told {
 };
 
 /* A list of {busID, driverVersion, cudaVersion, compute, architecture, product, uuid, minor, memory
- * (bytes), nvlinks, mig (its mode), migs: [{gi, ci, uuid, profile, memory}]}. */
+ * (bytes), nvlinks, mig (its mode), migs: [{gi, ci, uuid, profile, memory}]}. NULL: the driver does
+ * not even count them, which is not to have none. */
 json_t *told_gpus(struct told *told);
 /* A list of {busID, xid}: errors since the last call; does not wait. The first call begins to
  * listen. A GPU that the library calls lost without an event has Xid 79, which stands for that. */

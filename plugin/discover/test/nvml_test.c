@@ -293,6 +293,12 @@ static void test_library_that_crashes(void **state)
     silence(".crash", 10000);
 }
 
+static void test_driver_that_lists_no_more(void **state)
+{
+    (void)state;
+    silence(".deny", 10000);
+}
+
 static void test_library_that_talks(void **state)
 {
     (void)state;
@@ -472,6 +478,7 @@ int main(void)
         cmocka_unit_test(test_no_gpus),
         cmocka_unit_test(test_driver_that_hangs),
         cmocka_unit_test(test_library_that_crashes),
+        cmocka_unit_test(test_driver_that_lists_no_more),
         cmocka_unit_test(test_library_that_talks),
         cmocka_unit_test(test_driver_that_keeps_a_process),
     };

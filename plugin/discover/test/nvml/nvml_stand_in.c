@@ -11,9 +11,10 @@
  * A file of that name with .pids behind it gets the process of each nvmlInit, a line each.
  *
  * While a file of that name with .hang behind it is there, the count of GPUs never comes, as where
- * a driver hangs; with .crash, the process ends; with .talk, the library writes to stdout. A file
- * with .lost behind it, "ADDRESS WORD", says that this GPU is lost: the library answers so whatever
- * it is asked about it; where the word is "event", there is an event with Xid 79 first.
+ * a driver hangs; with .deny, it fails; with .crash, the process ends; with .talk, the library
+ * writes to stdout. A file with .lost behind it, "ADDRESS WORD", says that this GPU is lost: the
+ * library answers so whatever it is asked about it; where the word is "event", there is an event
+ * with Xid 79 first.
  *
  * Errors as NVML API reference, nvmlReturn_t. */
 #include <stdbool.h>
@@ -191,6 +192,8 @@ int nvmlDeviceGetCount_v2(unsigned *count)
         pause();
     if (is_told(".crash"))
         _exit(3);
+    if (is_told(".deny"))
+        return 999;
     if (is_told(".talk"))
         puts("a library that talks");
     *count = 0;
