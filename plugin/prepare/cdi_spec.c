@@ -48,11 +48,28 @@ static bool add_nodes(json_t *edits, const struct node_chardev *nodes, size_t co
     return true;
 }
 
+static bool has_device(const json_t *spec, const char *wanted)
+{
+    const json_t *device;
+    size_t i;
+    json_array_foreach(json_object_get(spec, "devices"), i, device)
+    {
+        const char *name = json_string_value(json_object_get(device, "name"));
+        if (name && strcmp(name, wanted) == 0)
+            return true;
+    }
+    return false;
+}
+
 bool cdi_spec_add_take(json_t *spec, const char *uid, const char *device, json_t *edits)
 {
     char name[CDI_ID_MAX];
     snprintf(name, sizeof name, "%s-%s", uid, device);
     bool ok = edits;
+    if (ok && has_device(spec, name)) { /* for two requests, one of them with adminAccess */
+        json_decref(edits);
+        return true;
+    }
     if (ok && json_array_size(json_object_get(edits, "deviceNodes")) == 0)
         json_object_del(edits, "deviceNodes"); /* an empty list is no valid one */
     if (ok && json_object_size(edits) == 0)    /* nor are empty edits */

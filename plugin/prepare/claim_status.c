@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include "lib/base/cleanup.h"
@@ -43,6 +44,17 @@ static json_t *device_of(const struct checkpoint_device *device, const char *dri
     return entry;
 }
 
+/* A claim may have a device for two requests, one of them with adminAccess: it has one status. */
+static bool is_first(const struct checkpoint *checkpoint, size_t index)
+{
+    const struct checkpoint_device *device = &checkpoint->devices[index];
+    for (size_t i = 0; i < index; i++)
+        if (strcmp(checkpoint->devices[i].pool, device->pool) == 0 &&
+            strcmp(checkpoint->devices[i].device, device->device) == 0)
+            return false;
+    return true;
+}
+
 /* For server-side apply; now: "2026-11-21T15:24:42Z". NULL: out of memory. */
 static json_t *object_of(const struct checkpoint *checkpoint, const char *version, const char *now)
 {
@@ -50,7 +62,8 @@ static json_t *object_of(const struct checkpoint *checkpoint, const char *versio
     json_t *devices = json_array();
     snprintf(api, sizeof api, "resource.k8s.io/%s", version);
     for (size_t i = 0; i < checkpoint->count; i++)
-        if (json_array_append_new(
+        if (is_first(checkpoint, i) &&
+            json_array_append_new(
                 devices, device_of(&checkpoint->devices[i], checkpoint->driver, now)) < 0) {
             json_decref(devices);
             return NULL;
