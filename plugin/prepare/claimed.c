@@ -136,22 +136,22 @@ static int read_results(const json_t *claim, const char *driver, const char *poo
                               : error_set(err, EINVAL, "it has no device of driver %s", driver);
 }
 
-static int read_holders(const json_t *claim, struct claimed *claimed, struct drarun_error *err)
+bool claimed_take_pod(struct claimed *claimed, const json_t *claim, size_t index)
 {
     const json_t *holder;
-    size_t i;
+    size_t i, before = 0;
     json_array_foreach(at(at(claim, "status"), "reservedFor"), i, holder)
     {
         const char *group = value_text(holder, "apiGroup");
-        if ((group && *group) || !is(value_text(holder, "resource"), "pods"))
+        const char *name = value_text(holder, "name"), *uid = value_text(holder, "uid");
+        if ((group && *group) || !is(value_text(holder, "resource"), "pods") || !name || !uid ||
+            before++ < index)
             continue;
-        if (claimed->pod_count++ == 0) {
-            claimed->pod = value_text(holder, "name");
-            claimed->pod_uid = value_text(holder, "uid");
-        }
+        claimed->pod = name;
+        claimed->pod_uid = uid;
+        return true;
     }
-    return claimed->pod && claimed->pod_uid ? 0
-                                            : error_set(err, EAGAIN, "it is reserved for no pod");
+    return false;
 }
 
 int claimed_read(const json_t *claim, const char *uid, const char *driver, const char *pool,
@@ -171,8 +171,8 @@ int claimed_read(const json_t *claim, const char *uid, const char *driver, const
                        claimed.uid, uid);
     if (rc == 0)
         rc = read_results(claim, driver, pool, &claimed, err);
-    if (rc == 0)
-        rc = read_holders(claim, &claimed, err);
+    if (rc == 0 && !claimed_take_pod(&claimed, claim, 0))
+        rc = error_set(err, EAGAIN, "it is reserved for no pod");
     if (rc == 0) {
         *ret_claimed = claimed;
         return 0;

@@ -20,8 +20,7 @@ struct claimed_device {
 
 struct claimed { /* strings and configurations are borrowed from the claim */
     const char *namespace_, *name, *uid;
-    const char *pod, *pod_uid; /* the first of those that it is reserved for */
-    size_t pod_count;
+    const char *pod, *pod_uid; /* one of those that it is reserved for (claimed_take_pod) */
     char entry[256];     /* the pod's own name for the claim (claimed_check_pod); "": it has none */
     bool host_network;   /* the pod has no network of its own */
     bool user_namespace; /* the pod has one of its own (hostUsers: false) */
@@ -40,6 +39,9 @@ struct claimed { /* strings and configurations are borrowed from the claim */
 int claimed_read(const json_t *claim, const char *uid, const char *driver, const char *pool,
                  struct claimed *ret_claimed, struct drarun_error *err);
 void claimed_done(struct claimed *claimed);
+/* Takes another of the pods that the claim is reserved for, from 0 on; claimed_read has taken the
+ * first. False: there are not so many. */
+bool claimed_take_pod(struct claimed *claimed, const json_t *claim, size_t index);
 
 /* Each request of the claim with a device of ours must be listed by a container of the pod, or the
  * kubelet hands the devices' edits to none, and the container starts without its device

@@ -404,13 +404,25 @@ static void on_pod(const struct kube_answer *reply, const struct drarun_error *f
         go_on(task);
 }
 
+/* Of the pods that share a claim one may have ended, or be gone, while the claim is still reserved
+ * for it: one that lives here is taken, else the first. NULL: none is known here. */
+static const json_t *find_known(struct task *task)
+{
+    for (size_t i = 0; claimed_take_pod(&task->claimed, task->claim, i); i++) {
+        const json_t *pod = node_pods_find(task->preparer->config->pods, task->namespace_,
+                                           task->claimed.pod, task->claimed.pod_uid);
+        if (pod)
+            return pod;
+    }
+    claimed_take_pod(&task->claimed, task->claim, 0);
+    return NULL;
+}
+
 /* What says no is asked for again: it may be told of late. */
 static void find_pod(struct task *task)
 {
-    const struct preparer_config *config = task->preparer->config;
     struct drarun_error err = {0};
-    const json_t *known =
-        node_pods_find(config->pods, task->namespace_, task->claimed.pod, task->claimed.pod_uid);
+    const json_t *known = find_known(task);
     const struct kube_target target = {
         .resource = &kube_pods, .namespace_ = task->namespace_, .name = task->claimed.pod};
     if (known && read_pod(task, known, NULL) == 0)

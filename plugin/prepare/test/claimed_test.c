@@ -50,6 +50,27 @@ static void results_of_the_driver_alone(void **state)
     json_decref(claim);
 }
 
+/* A claim that pods share is reserved for each, and for one that has ended a while longer. */
+static void any_of_its_pods(void **state)
+{
+    (void)state;
+    struct claimed claimed = {0};
+    json_t *claim =
+        claim_of("{\"devices\":{\"results\":[" NICS "]}}",
+                 "[{\"resource\":\"pods\",\"name\":\"p\",\"uid\":\"pu\"},"
+                 "{\"apiGroup\":\"x\",\"resource\":\"pods\",\"name\":\"o\",\"uid\":\"ou\"},"
+                 "{\"resource\":\"pods\",\"name\":\"q\",\"uid\":\"qu\"}]");
+    assert_int_equal(claimed_read(claim, "u-1", DRIVER, "n0", &claimed, NULL), 0);
+    assert_string_equal(claimed.pod, "p");
+    assert_true(claimed_take_pod(&claimed, claim, 1));
+    assert_string_equal(claimed.pod, "q");
+    assert_string_equal(claimed.pod_uid, "qu");
+    assert_false(claimed_take_pod(&claimed, claim, 2));
+    assert_string_equal(claimed.pod, "q");
+    claimed_done(&claimed);
+    json_decref(claim);
+}
+
 static const char *is_of(const json_t *config)
 {
     return json_string_value(json_object_get(config, "is"));
@@ -203,6 +224,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(results_of_the_driver_alone),
+        cmocka_unit_test(any_of_its_pods),
         cmocka_unit_test(the_last_configuration_of_a_source_counts),
         cmocka_unit_test(what_is_refused),
         cmocka_unit_test(what_is_no_claim),
