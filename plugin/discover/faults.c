@@ -25,7 +25,7 @@ void faults_of_link(const struct discover_config *config, struct node_device *de
 {
     char text[96];
     const struct node_rdma *rdma = &device->rdma;
-    if (device->kind != NODE_DEVICE_NIC || device->away || device->lost)
+    if (device->kind != NODE_DEVICE_NIC || device->lost) /* of what is away nothing is known */
         return;
     if (device->netdev.carrier == TOPO_NO) {
         snprintf(text, sizeof text, "%.15s has no carrier", device->netdev.name);

@@ -113,7 +113,7 @@ struct node_device {
     int32_t rail;   /* of a NIC: its number among the node's of its model, of a VF its PF's;
                        -1: none */
     bool lost;      /* it, or a part of it, was there and is gone, but not into a pod */
-    bool away;      /* its interface is in a pod: netdev is what it was on the host */
+    bool away;      /* a part of it is in a pod: that is as it was on the host */
     bool held;      /* a claim has it: it keeps the name by which it was given */
     bool unbound;   /* no driver has it any more: it is remembered, and not offered */
     char used[200]; /* of a NIC: what the host does over it (live_use.h); "": nothing */

@@ -51,10 +51,14 @@ static int keep_rdma(const struct node_rdma *before, struct node_rdma *now)
     return 0;
 }
 
-/* The link of what is away is not known here. */
-static void forget_link(struct node_device *device)
+/* The link of what is away is not known here. port_seen: its RDMA device is still on the host, as
+ * where namespaces share them; an InfiniBand port then says how it is, and RoCE's follows the
+ * interface, which is the pod's to set up. */
+static void forget_link(struct node_device *device, bool port_seen)
 {
     device->netdev.up = device->netdev.carrier = TOPO_UNKNOWN;
+    if (port_seen && device->rdma.link == TOPO_LINK_IB)
+        return;
     device->rdma.active = TOPO_UNKNOWN;
     device->rdma.state[0] = '\0';
 }
@@ -85,7 +89,7 @@ static int complete(const struct remember_rules *rules, const struct node_device
         now->netdev = before->netdev;
     if (no_rdma && keep_rdma(&before->rdma, &now->rdma) < 0)
         return -ENOMEM;
-    forget_link(now);
+    forget_link(now, now->away && !no_rdma);
     if (!now->away)
         lose_part(rules, no_netdev, now);
     return 0;
@@ -129,7 +133,7 @@ static int keep_vanished(const struct remember_rules *rules, const struct node_d
         device->rdma.gid_count = 0;
         return -ENOMEM;
     }
-    forget_link(device);
+    forget_link(device, false);
     device->lost = device->pci.known && state == FUNCTION_GONE;
     device->unbound = !held && !device->lost;
     device->away = held && !device->lost;

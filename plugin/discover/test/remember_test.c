@@ -183,6 +183,35 @@ static void test_in_a_pod(void **state)
     node_devices_done(&back);
 }
 
+/* Where namespaces share RDMA devices the host sees that the port has failed under a pod, also of a
+ * NIC whose interface is in the pod. What a pod does with RoCE's interface is no fault. */
+static void test_port_fails_in_a_pod(void **state)
+{
+    static const struct {
+        enum topo_link link;
+        enum topo_tri active;
+        size_t faults;
+    } rows[] = {
+        {TOPO_LINK_IB, TOPO_NO, 1}, {TOPO_LINK_IB, TOPO_YES, 0}, {TOPO_LINK_ETHERNET, TOPO_NO, 0}};
+    struct discover_config config;
+    (void)state;
+    discover_config_default(&config);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct node_devices before = NODE_DEVICES_INIT, now = NODE_DEVICES_INIT;
+        nic(&before, 0x10, "ib0", "mlx5_0");
+        struct node_device *device = nic(&now, 0x10, "", "mlx5_0");
+        device->rdma.link = rows[i].link;
+        device->rdma.active = rows[i].active;
+        remember("pci-10", &before, &now);
+        assert_true(device->away);
+        faults_of_link(&config, device);
+        assert_int_equal(device->fault_count, rows[i].faults);
+        node_devices_done(&before);
+        node_devices_done(&now);
+    }
+    discover_config_done(&config);
+}
+
 /* Two NICs of one model, of which the first has three VFs and the second one, beside a NIC of
  * another model with a VF of the same kind, and a third NIC as a whole: rails are the NICs'. */
 static void test_rails_of_virtual_functions(void **state)
@@ -396,6 +425,7 @@ int main(void)
         cmocka_unit_test(test_held_gpu_keeps_its_name),
         cmocka_unit_test(test_whole_gpu_after_its_parts),
         cmocka_unit_test(test_in_a_pod),
+        cmocka_unit_test(test_port_fails_in_a_pod),
         cmocka_unit_test(test_rails_of_virtual_functions),
         cmocka_unit_test(test_interface_alone),
         cmocka_unit_test(test_claim_ends_between),
