@@ -33,10 +33,11 @@
 #include "lib/kube/object.h"
 
 #define SYNC_MS 30000
-#define EVENTS_MS 5000 /* for the Events, without which less is said */
-#define RANGES_MAX 16  /* of workers in a line */
-#define NAMES_SHOWN 8  /* of jobs in a message */
-#define WATCH_MS 2000  /* between two looks */
+#define EVENTS_MS 5000   /* for the Events, without which less is said */
+#define RANGES_MAX 16    /* of workers in a line */
+#define NAMES_SHOWN 8    /* of jobs in a message */
+#define WATCH_MS 2000    /* between two looks */
+#define DOC_KEY_SIZE 512 /* NAMESPACE/NAME, each of at most 253 bytes */
 
 static int fail(const char *verb, const struct drarun_error *err)
 {
@@ -91,20 +92,34 @@ static json_t *doc_of(const json_t *map)
     return doc;
 }
 
-/* That of the job whose Lease, or DraJob, this is; NULL: none. */
-static json_t *find_doc(const json_t *docs, const json_t *object)
+static const char *doc_key(const json_t *doc, char key[DOC_KEY_SIZE])
 {
+    snprintf(key, DOC_KEY_SIZE, "%s/%s", value_text_or(doc, "namespace", ""),
+             value_text_or(doc, "name", ""));
+    return key;
+}
+
+/* By NAMESPACE/NAME: of many jobs none is looked for among all. NULL without memory. */
+static json_t *index_docs(const json_t *docs)
+{
+    CLEANUP(json_decrefp) json_t *index = json_object();
     size_t i;
     json_t *doc;
     json_array_foreach(docs, i, doc)
     {
-        const char *name = json_string_value(json_object_get(doc, "name"));
-        const char *namespace = json_string_value(json_object_get(doc, "namespace"));
-        if (name && strcmp(name, kube_name(object)) == 0 &&
-            (!namespace || strcmp(namespace, kube_namespace(object)) == 0))
-            return doc;
+        char key[DOC_KEY_SIZE];
+        if (json_object_set(index, doc_key(doc, key), doc) < 0)
+            return NULL;
     }
-    return NULL;
+    return TAKE_PTR(index);
+}
+
+/* That of the job whose Lease, or DraJob, this is; NULL: none. */
+static json_t *find_doc(const json_t *index, const json_t *object)
+{
+    char key[DOC_KEY_SIZE];
+    snprintf(key, sizeof key, "%s/%s", kube_namespace(object), kube_name(object));
+    return json_object_get(index, key);
 }
 
 /* A job of run --here has no DraJob, and may have the name of one that has ended. */
@@ -131,14 +146,14 @@ static void add_end(const json_t *object, json_t *doc)
 
 /* Also DraJobs of which nothing is made yet, or nothing is left. */
 static void add_dra_jobs(struct cluster *cluster, const char *namespace, const char *selector,
-                         json_t *docs)
+                         const json_t *index, json_t *docs)
 {
     CLEANUP(json_decrefp) json_t *objects = dra_job_list(cluster, namespace, selector);
     size_t i;
     const json_t *object;
     json_array_foreach(objects, i, object)
     {
-        json_t *doc = find_doc(docs, object);
+        json_t *doc = find_doc(index, object);
         if (doc)
             add_end(object, doc);
         else
@@ -154,7 +169,7 @@ static void add_silence(json_t *doc, const struct launcher_silence *silence)
 }
 
 /* Of jobs that go on: what the document says was true when its launcher wrote it. */
-static void add_silences(struct cluster *cluster, const char *namespace, json_t *docs)
+static void add_silences(struct cluster *cluster, const char *namespace, const json_t *index)
 {
     const struct kube_target target = {.resource = &kube_leases, .namespace_ = namespace};
     const struct kube_select select = {.labels = "drarun.dev/job"};
@@ -168,7 +183,7 @@ static void add_silences(struct cluster *cluster, const char *namespace, json_t 
     json_array_foreach(json_object_get(leases, "items"), i, lease)
     {
         CLEANUP(launcher_silence_done) struct launcher_silence silence = {0};
-        json_t *doc = find_doc(docs, lease);
+        json_t *doc = find_doc(index, lease);
         if (doc && status_doc_exit(doc) < 0 && launcher_silence_look_at(cluster, lease, &silence))
             add_silence(doc, &silence);
     }
@@ -181,7 +196,7 @@ int show_read_docs(struct cluster *cluster, const struct cluster_job *job, json_
     const struct kube_target target = {.resource = &kube_config_maps,
                                        .namespace_ =
                                            job->all_namespaces ? NULL : cluster->namespace};
-    CLEANUP(json_decrefp) json_t *list = NULL;
+    CLEANUP(json_decrefp) json_t *list = NULL, *index = NULL;
     char job_name[JOB_MAP_NAME_SIZE];
     size_t i;
     json_t *map;
@@ -198,9 +213,12 @@ int show_read_docs(struct cluster *cluster, const struct cluster_job *job, json_
         if (job_map_job(map, job_name))
             json_array_append_new(docs, doc_of(map));
     }
+    index = index_docs(docs);
+    if (!index)
+        return error_set(err, ENOMEM, "out of memory");
     if (json_array_size(docs) > 0)
-        add_silences(cluster, target.namespace_, docs);
-    add_dra_jobs(cluster, target.namespace_, job->selector, docs);
+        add_silences(cluster, target.namespace_, index);
+    add_dra_jobs(cluster, target.namespace_, job->selector, index, docs);
     return 0;
 }
 
@@ -247,13 +265,14 @@ static bool is_same(const json_t *doc, const json_t *before)
 static void add_changes(const struct cluster_job *job, const json_t *before, const json_t *docs,
                         struct buf *out)
 {
-    size_t i, k;
-    const json_t *doc, *old;
+    CLEANUP(json_decrefp) json_t *index = index_docs(before);
+    size_t i;
+    const json_t *doc;
     json_array_foreach(docs, i, doc)
     {
-        bool same = false;
-        json_array_foreach(before, k, old) same |= is_same(doc, old);
-        if (!same)
+        char key[DOC_KEY_SIZE];
+        const json_t *old = json_object_get(index, doc_key(doc, key));
+        if (!old || !is_same(doc, old))
             status_doc_row(doc, job->all_namespaces, job->format == VERB_WIDE, lead_now(), out);
     }
 }
