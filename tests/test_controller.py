@@ -355,15 +355,20 @@ def no_launchers(applied):
 
 
 def test_launcher_that_gets_no_pod(applied, proxy):
-    """Its Events say why, and the job's message where they are."""
-    def message():
-        return (applied.get().get("status") or {}).get("message", "")
+    """Its Events say why, and the job's message where they are. Once it has a pod, that says what it waits for."""
+    def told(*words):
+        def there():
+            return all(each in (applied.get().get("status") or {}).get("message", "") for each in words)
+        applied.cluster.wait(lambda: f"it is not told: {words}: {applied.get()}", there, 2 * MADE_S)
+        assert applied.state() == "Pending"
     with managing(applied, through=proxy):
         with no_launchers(applied):
             assert applied.apply(command=["true"]) == ""
-            applied.cluster.wait(lambda: f"it is not told: {applied.get()}", lambda: "the launcher has no pod: kubectl describe job shows" in message(), MADE_S)
-            assert applied.state() == "Pending" and len(workers_of(applied)) == 1
-        applied.cluster.wait(lambda: f"it is told still: {applied.get()}", lambda: "has not reported yet" in message(), 2 * MADE_S)
+            told("the launcher has no pod: kubectl describe job shows")
+            assert len(workers_of(applied)) == 1
+        told("the launcher does not start: pod job-", ": no node has room: ")
+        write_document(applied, phase="placing", waiting={"text": "workers wait"})
+        applied.cluster.wait(lambda: f"it is told still: {applied.get()}", lambda: applied.get()["status"]["message"] == "workers wait", MADE_S)
 
 
 def test_launcher_whose_job_is_suspended(applied, proxy):

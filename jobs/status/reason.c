@@ -75,8 +75,8 @@ static const struct {
                            "nothing"},
     [REASON_NOT_SUSPENDED] = {"NotSuspended", STATUS, false, "spec.suspend is false", "nothing"},
     [REASON_PENDING] = {"Pending", STATUS, false, "the launcher's pod has not reported yet",
-                        "drarun status JOB, or kubectl describe of the Job and of its pod, shows "
-                        "why it does not start"},
+                        "the message says why it does not start, if that lasts for 10 s; drarun "
+                        "status JOB, or kubectl describe of the Job and of its pod, shows more"},
     [REASON_QUEUED] =
         {"Queued", STATUS, false,
          "a queue has not admitted the job yet, or a scheduling gate holds its pods",
