@@ -247,6 +247,23 @@ int64_t kube_created_ms(const json_t *object)
     return timestamp_parse(value_text(metadata, "creationTimestamp"), &created) ? created : 0;
 }
 
+int64_t kube_written_ms(const json_t *object, const char *manager)
+{
+    const json_t *fields = json_object_get(json_object_get(object, "metadata"), "managedFields");
+    const json_t *entry;
+    int64_t last = 0;
+    size_t i;
+    json_array_foreach(fields, i, entry)
+    {
+        const char *of = value_text(entry, "manager");
+        int64_t at = 0;
+        bool counts = !manager || (of && strcmp(of, manager) == 0);
+        if (counts && timestamp_parse(value_text(entry, "time"), &at) && at > last)
+            last = at;
+    }
+    return last;
+}
+
 bool kube_is_owned_by(const json_t *object, const char *uid)
 {
     const json_t *metadata = json_object_get(object, "metadata");

@@ -77,6 +77,9 @@ const char *kube_uid(const json_t *object);
 const char *kube_resource_version(const json_t *object);
 /* When it was created, in ms since 1970 by the server's clock; 0: not known, or it is NULL. */
 int64_t kube_created_ms(const json_t *object);
+/* When the server last took a write of it, likewise, to the second: metadata.managedFields, which
+ * watches leave out. manager: of this one; NULL: of any. */
+int64_t kube_written_ms(const json_t *object, const char *manager);
 /* One of its ownerReferences has this uid. NULL objects and uids own nothing. */
 bool kube_is_owned_by(const json_t *object, const char *uid);
 /* It was deleted, and goes once its finalizers are done or its containers have ended. */

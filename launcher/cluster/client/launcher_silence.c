@@ -23,7 +23,7 @@ bool launcher_silence_of_lease(const json_t *lease, int64_t now_ms,
     const json_t *spec = json_object_get(lease, "spec");
     const char *holder = json_string_value(json_object_get(spec, "holderIdentity"));
     json_int_t life_s = json_integer_value(json_object_get(spec, "leaseDurationSeconds"));
-    int64_t sign = lease_life_sign(lease);
+    int64_t sign = lease_renewed_ms(lease);
     *ret_silence = (struct launcher_silence){0};
     if (!holder || !holder[0] || !sign || life_s <= 0)
         return false;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lib/base/timestamp.h"
+#include "lib/kube/object.h"
 
 static int64_t time_at(const json_t *object, const char *key)
 {
@@ -12,34 +13,22 @@ static int64_t time_at(const json_t *object, const char *key)
     return timestamp_parse(json_string_value(json_object_get(object, key)), &at) ? at : 0;
 }
 
-/* When the API server last took something of it. manager: of this one; NULL: of any. 0: it does not
- * say. */
-static int64_t taken_at(const json_t *lease, const char *manager)
-{
-    const json_t *fields = json_object_get(json_object_get(lease, "metadata"), "managedFields");
-    int64_t last = 0;
-    size_t i;
-    json_t *entry;
-    json_array_foreach(fields, i, entry)
-    {
-        const char *of = json_string_value(json_object_get(entry, "manager"));
-        int64_t at = time_at(entry, "time");
-        if ((!manager || (of && strcmp(of, manager) == 0)) && at > last)
-            last = at;
-    }
-    return last;
-}
-
 int64_t lease_life_sign(const json_t *lease)
 {
     int64_t renewed = time_at(json_object_get(lease, "spec"), "renewTime");
-    int64_t taken = taken_at(lease, "drarun");
+    int64_t taken = kube_written_ms(lease, "drarun");
     return taken > renewed ? taken : renewed;
+}
+
+int64_t lease_renewed_ms(const json_t *lease)
+{
+    int64_t taken = kube_written_ms(lease, "drarun");
+    return taken ? taken : lease_life_sign(lease);
 }
 
 int64_t lease_last_write(const json_t *lease, int64_t now_ms)
 {
-    int64_t sign = lease_life_sign(lease), taken = taken_at(lease, NULL);
+    int64_t sign = lease_life_sign(lease), taken = kube_written_ms(lease, NULL);
     return sign > now_ms && taken > 0 ? taken : sign;
 }
 

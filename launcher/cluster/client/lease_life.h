@@ -14,6 +14,9 @@ int64_t lease_life_sign(const json_t *lease);
 /* The same of a Lease that anybody may write: a renewTime that is still to come, of a clock that is
  * wrong or of nobody's, does not count if metadata.managedFields have any time. */
 int64_t lease_last_write(const json_t *lease, int64_t now_ms);
+/* By the API server's clock alone, where it says when it took the last renewal: a launcher whose
+ * clock is fast would seem to live on. */
+int64_t lease_renewed_ms(const json_t *lease);
 
 /* Somebody else than holder took it at least least_ms ago, and renewed it less than most_ms ago. */
 bool lease_is_held(const json_t *lease, const char *holder, int64_t now_ms, int64_t least_ms,

@@ -35,7 +35,7 @@ static void count_led(const json_t *object, void *arg)
 static json_t *describe(const struct launcher_silence *silence, const json_t *lease)
 {
     char since[TIMESTAMP_SIZE];
-    timestamp_format(lease_life_sign(lease), since, sizeof since);
+    timestamp_format(lease_renewed_ms(lease), since, sizeof since);
     return json_sprintf("launcher %s%s%s has not renewed its Lease since %.19sZ%s", silence->holder,
                         silence->node ? " on " : "", silence->node ? silence->node : "", since,
                         silence->lost ? ": its node does not answer" : "");

@@ -22,23 +22,27 @@ static void test_later_of_both_clocks(void **state)
 {
     static const struct {
         const char *lease;
-        int64_t sign;
+        int64_t sign, renewed;
     } cases[] = {
-        {"{}", 0},
-        {"{\"spec\":{\"renewTime\":7},\"metadata\":[]}", 0},
-        {"{" RENEWED "}", RENEWED_MS},
+        {"{}", 0, 0},
+        {"{\"spec\":{\"renewTime\":7},\"metadata\":[]}", 0, 0},
+        {"{" RENEWED "}", RENEWED_MS, RENEWED_MS},
         /* its launcher's clock is slow */
-        {"{" RENEWED "," FIELDS("drarun", "2026-11-21T15:30:42Z") "}", RENEWED_MS + 359500},
+        {"{" RENEWED "," FIELDS("drarun", "2026-11-21T15:30:42Z") "}", RENEWED_MS + 359500,
+         RENEWED_MS + 359500},
         /* ... or fast */
-        {"{" RENEWED "," FIELDS("drarun", "2026-11-21T15:20:42Z") "}", RENEWED_MS},
+        {"{" RENEWED "," FIELDS("drarun", "2026-11-21T15:20:42Z") "}", RENEWED_MS,
+         RENEWED_MS - 240500},
         /* somebody else has touched it */
-        {"{" RENEWED "," FIELDS("kubectl-edit", "2026-11-21T15:30:42Z") "}", RENEWED_MS},
+        {"{" RENEWED "," FIELDS("kubectl-edit", "2026-11-21T15:30:42Z") "}", RENEWED_MS,
+         RENEWED_MS},
     };
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         CLEANUP(json_decrefp) json_t *lease = json_loads(cases[i].lease, 0, NULL);
         assert_non_null(lease);
         assert_int_equal(lease_life_sign(lease), cases[i].sign);
+        assert_int_equal(lease_renewed_ms(lease), cases[i].renewed);
     }
 }
 
