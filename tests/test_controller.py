@@ -535,6 +535,17 @@ def test_clock_of_the_api_server(applied, proxy):
         cluster.wait(lambda: f"it stays: {applied.get()}", lambda: not applied.get(), MADE_S)
 
 
+def test_clock_of_the_launcher(applied, proxy):
+    """It is two hours slow: the time to live begins when the API server took the end all the same."""
+    with managing(applied, through=proxy):
+        assert applied.apply(command=["true"], ttlSecondsAfterFinished=3600) == ""
+        applied.cluster.wait("it is not made", lambda: "launcherUID" in (applied.get().get("status") or {}), MADE_S)
+        write_document(applied, phase="ended", result="failed", exit=65, report={"status": 65, "cause": {"text": "bad image"}},
+                       updated=time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(time.time() - 7200)))
+        ended = applied.wait("Failed")
+        assert ended["completionTime"] >= ended["startTime"]
+
+
 def test_large_job_that_its_launcher_completes_without_a_controller(applied, proxy):
     """The controller was killed meanwhile: the next one does not start it over."""
     cluster = applied.cluster

@@ -51,6 +51,7 @@ struct drajob_input {
     const char *silence;       /* DRAJOB_LED: that the launcher does not renew its Lease; NULL */
     const char *launcher;      /* uid of the launcher Job, once everything is made; NULL */
     const json_t *doc;         /* the status document (jobs/status/status_doc.h); NULL: none yet */
+    int64_t written_ms;        /* when the API server took doc, by its clock; 0: not known */
     int64_t site_ttl_ms;       /* of ended jobs whose spec has none; 0: none */
 };
 

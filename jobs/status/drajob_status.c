@@ -376,17 +376,24 @@ static void add_course(const struct drajob_input *in, const struct view *v, json
     }
 }
 
-static void add_end(const struct drajob_input *in, const struct view *v, json_t *status)
+/* The launcher's own clock may be wrong, and the time to live begins here. Without its word of the
+ * end, its last one may be long ago. */
+static int64_t ended_at(const struct drajob_input *in, const struct view *v)
 {
     int64_t at = 0;
-    /* without the launcher's own word of the end, its last one may be long ago */
-    const char *told = status_doc_exit(v->doc) >= 0 ? value_text(v->doc, "updated") : NULL;
+    bool told = status_doc_exit(v->doc) >= 0;
+    if (told && in->written_ms)
+        return in->written_ms;
+    return told && timestamp_parse(value_text(v->doc, "updated"), &at) ? at : in->now_ms;
+}
+
+static void add_end(const struct drajob_input *in, const struct view *v, json_t *status)
+{
     if (!v->ended)
         return;
     keep_member(status, status_of(in->object), "completionTime");
     if (!json_object_get(status, "completionTime"))
-        json_object_set_new(status, "completionTime",
-                            seconds_json(told && timestamp_parse(told, &at) ? at : in->now_ms));
+        json_object_set_new(status, "completionTime", seconds_json(ended_at(in, v)));
     json_object_set_new(status, "exitStatus", json_integer(v->exit));
     if (json_is_object(v->cause))
         json_object_set(status, "cause", unconst(v->cause));

@@ -182,6 +182,29 @@ static void test_course_of_a_job(void **state)
     json_decref(object);
 }
 
+/* The launcher's clock is an hour slow. */
+static void test_end_by_the_servers_clock(void **state)
+{
+    static const struct {
+        int64_t written_ms;
+        const char *ended;
+    } cases[] = {{0, "2027-01-15T07:00:00Z"}, {AT + 3000, "2027-01-15T08:00:03Z"}};
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        CLEANUP(json_decrefp) json_t *object = object_of("{\"ttlSecondsAfterFinished\": 60}");
+        CLEANUP(json_decrefp) json_t *doc = doc_of("ended", 0, "succeeded");
+        json_object_set_new(doc, "updated", json_string("2027-01-15T07:00:00.000Z"));
+        struct drajob_input input = {.now_ms = AT + 5000,
+                                     .stage = DRAJOB_LED,
+                                     .launcher = "u",
+                                     .doc = doc,
+                                     .written_ms = cases[i].written_ms};
+        assert_string_equal(text(next(object, &input), "completionTime"), cases[i].ended);
+        input.written_ms += 1000; /* somebody has touched it: the end stays */
+        assert_string_equal(text(next(object, &input), "completionTime"), cases[i].ended);
+    }
+}
+
 static void test_refused_and_corrected(void **state)
 {
     json_t *object = object_of("{\"workers\": 2}");
@@ -584,6 +607,7 @@ int main(void)
         cmocka_unit_test(test_spec),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_course_of_a_job),
+        cmocka_unit_test(test_end_by_the_servers_clock),
         cmocka_unit_test(test_refused_and_corrected),
         cmocka_unit_test(test_long_refusal),
         cmocka_unit_test(test_events),

@@ -285,6 +285,7 @@ void course_follow(struct sight *s, const char *launcher)
     if (writes && !sight_find_document(s, launcher, &doc))
         return;
     struct drajob_input input = {.stage = DRAJOB_LED, .launcher = launcher, .doc = doc};
+    input.written_ms = sight_document_written_ms(s);
     if (doc && status_doc_exit(doc) >= 0)
         sight_tell(s, &input, NULL);
     else if (complete)

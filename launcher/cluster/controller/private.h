@@ -179,6 +179,8 @@ void controller_check_launchers(struct controller *c);
 int64_t controller_check_due(const struct controller *c);
 /* Gives up the check that goes on, if there is one. */
 void controller_stop_checking(struct controller *c);
+/* Leaves of metadata.managedFields what kube_written_ms reads. */
+void controller_trim_writes(json_t *object);
 /* Leaves of a Lease what lease_last_write and we read: anybody who may create them may label them.
  */
 void controller_trim_lease(json_t *lease);

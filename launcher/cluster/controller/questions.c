@@ -73,13 +73,14 @@ int sight_read_spec(struct sight *s, struct drarun_error *err)
 
 /* ---- its launcher ---- */
 
-/* Of a ConfigMap what job_map_status and kube_is_owned_by read. */
+/* Of a ConfigMap what job_map_status, kube_is_owned_by and kube_written_ms read. */
 static void trim_map(json_t *map)
 {
-    static const char *const metadata[] = {"name", "uid", "ownerReferences", NULL};
+    static const char *const metadata[] = {"name", "uid", "ownerReferences", "managedFields", NULL};
     static const char *const data[] = {STATUS_DOC_KEY, NULL};
     value_keep_at(map, "metadata", metadata);
     value_cut_at(json_object_get(map, "metadata"), "ownerReferences", CONTROLLER_OWNERS_MAX);
+    controller_trim_writes(map);
     value_keep_at(map, "data", data);
 }
 
@@ -102,6 +103,11 @@ bool sight_find_document(struct sight *s, const char *launcher, json_t **ret_doc
     if (kube_is_owned_by(map->body, launcher))
         job_map_status(map->body, ret_doc, NULL);
     return true;
+}
+
+int64_t sight_document_written_ms(const struct sight *s)
+{
+    return kube_written_ms(s->answers[SIGHT_DOCUMENT].body, NULL);
 }
 
 bool sight_job_is_gone(struct sight *s, const char *uid)

@@ -127,6 +127,8 @@ int sight_read_spec(struct sight *s, struct drarun_error *err);
 /* The document of this run's launcher, as it is now; *ret_doc untouched: it has written none.
  * False: the look waits, or it cannot be read, and another look tries it again. */
 bool sight_find_document(struct sight *s, const char *launcher, json_t **ret_doc);
+/* When the API server took it, by its own clock; 0: not known. */
+int64_t sight_document_written_ms(const struct sight *s);
 /* The launcher's Job of that uid: the watches do not keep step, and one that was just made may not
  * be seen yet. False: it is there, or the look waits. */
 bool sight_job_is_gone(struct sight *s, const char *uid);

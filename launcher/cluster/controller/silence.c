@@ -13,7 +13,7 @@
 #include "lib/doc/value.h"
 #include "lib/kube/list.h"
 
-#define MANAGERS_MAX 64 /* of a Lease: how many are looked at */
+#define MANAGERS_MAX 64 /* of an object: how many are looked at */
 #define CHECK_MS 15000  /* between two lists of the Leases */
 /* The same, if a launcher is silent: after an outage of the API server it renews in this time. */
 #define CONFIRM_MS 12000
@@ -88,17 +88,21 @@ static void replace_book(struct controller *c, json_t *fresh_take)
     json_decref(before);
 }
 
-void controller_trim_lease(json_t *lease)
+void controller_trim_writes(json_t *object)
 {
-    static const char *const members[] = {"name", "namespace", "managedFields", NULL};
     static const char *const of_manager[] = {"manager", "time", NULL};
-    json_t *metadata, *entry;
+    json_t *metadata = json_object_get(object, "metadata"), *entry;
     size_t i;
-    value_keep_at(lease, "metadata", members);
-    metadata = json_object_get(lease, "metadata");
     value_cut_at(metadata, "managedFields", MANAGERS_MAX);
     json_array_foreach(json_object_get(metadata, "managedFields"), i, entry)
         value_keep(entry, of_manager);
+}
+
+void controller_trim_lease(json_t *lease)
+{
+    static const char *const members[] = {"name", "namespace", "managedFields", NULL};
+    value_keep_at(lease, "metadata", members);
+    controller_trim_writes(lease);
 }
 
 /* ---- a check ---- */
