@@ -182,11 +182,16 @@ static json_t *launcher_resources(const struct job_spec *spec)
     return json_pack("{s:O, s:o}", "requests", amounts, "limits", amounts);
 }
 
-/* Where it ends another launcher must take over: no autoscaler may move it to save a node. */
+json_t *object_stay_annotations(void)
+{
+    return json_pack("{s:s, s:s}", "cluster-autoscaler.kubernetes.io/safe-to-evict", "false",
+                     "karpenter.sh/do-not-disrupt", "true");
+}
+
+/* Where it ends another launcher must take over. */
 static json_t *launcher_annotations(const struct job_spec *spec)
 {
-    json_t *annotations = json_pack("{s:s, s:s}", "cluster-autoscaler.kubernetes.io/safe-to-evict",
-                                    "false", "karpenter.sh/do-not-disrupt", "true");
+    json_t *annotations = object_stay_annotations();
     if (annotations && spec->launcher.annotations &&
         json_object_update(annotations, spec->launcher.annotations) < 0)
         json_decref(TAKE_PTR(annotations));

@@ -45,6 +45,8 @@ json_t *object_launcher(const struct job_spec *spec, const struct render_options
  * assigns, as OpenShift does, which refuses others. */
 #define OBJECT_USER 65532 /* of our image (scripts/lib/oci_image.py) */
 json_t *object_security(json_int_t user);
+/* Of a pod that no autoscaler may move to save a node. */
+json_t *object_stay_annotations(void);
 /* The variable that gives a container the job's key. */
 json_t *object_key_variable(const struct job_spec *spec, const struct render_options *options);
 json_t *object_secret(const struct job_spec *spec, const struct render_options *options);

@@ -646,6 +646,19 @@ static int add_metadata(struct merge *m, json_t *metadata, const char *kind, con
     return rc;
 }
 
+/* The attempt ends with the first worker that is moved. Who may be moved says so himself. */
+static int add_stay(struct merge *m, json_t *metadata)
+{
+    CLEANUP(json_decrefp) json_t *stay = object_stay_annotations();
+    json_t *annotations = NULL;
+    int rc = stay ? member(m, metadata, "spec.template.metadata", "annotations", JSON_OBJECT,
+                           &annotations)
+                  : no_memory(m);
+    if (rc < 0)
+        return rc;
+    return json_object_update_missing(annotations, stay) < 0 ? no_memory(m) : 0;
+}
+
 static int merge_metadata(struct merge *m, json_t *template)
 {
     json_t *metadata = NULL;
@@ -667,7 +680,7 @@ static int merge_metadata(struct merge *m, json_t *template)
         rc = add_metadata(m, metadata, "labels", labels);
     if (rc == 0 && m->spec->annotations)
         rc = add_metadata(m, metadata, "annotations", m->spec->annotations);
-    return rc;
+    return rc < 0 || m->worker == POD_MERGE_FOREIGN ? rc : add_stay(m, metadata);
 }
 
 /* One worker per node, where that is wanted and the template does not see to it. */

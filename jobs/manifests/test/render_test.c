@@ -121,6 +121,32 @@ static void test_agent_asks_for_claimed_cpus(void **state)
     done(&spec);
 }
 
+/* Unless the template or the job says that it may; pods of other controllers are the user's. */
+static void test_no_autoscaler_moves_a_worker(void **state)
+{
+    struct job_spec spec = job(
+        "{\"metadata\": {\"annotations\": {\"karpenter.sh/do-not-disrupt\": \"12h\"}}, \"spec\": "
+        "{\"containers\": [{\"name\": \"main\", \"image\": \"i\", \"command\": [\"c\"]}]}}");
+    json_t *foreign = NULL;
+    (void)state;
+    json_t *pod = pod_of(&spec, 0);
+    expect_json(pod, "metadata.annotations",
+                "{\"karpenter.sh/do-not-disrupt\":\"12h\","
+                "\"cluster-autoscaler.kubernetes.io/safe-to-evict\":\"false\"}");
+    json_decref(pod);
+    spec.annotations = json_pack("{s:s}", "cluster-autoscaler.kubernetes.io/safe-to-evict", "true");
+    pod = pod_of(&spec, 0);
+    expect_json(pod, "metadata.annotations",
+                "{\"karpenter.sh/do-not-disrupt\":\"12h\","
+                "\"cluster-autoscaler.kubernetes.io/safe-to-evict\":\"true\"}");
+    json_decref(pod);
+    json_decref(TAKE_PTR(spec.annotations));
+    assert_int_equal(pod_merge(&spec, &options, POD_MERGE_FOREIGN, &foreign, NULL), 0);
+    expect_json(foreign, "metadata.annotations", "{\"karpenter.sh/do-not-disrupt\":\"12h\"}");
+    json_decref(foreign);
+    done(&spec);
+}
+
 static void test_user_fields_stay(void **state)
 {
     struct job_spec spec = job(
@@ -699,6 +725,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_agent_asks_for_what_its_pod_has),
         cmocka_unit_test(test_agent_asks_for_claimed_cpus),
+        cmocka_unit_test(test_no_autoscaler_moves_a_worker),
         cmocka_unit_test(test_user_fields_stay),
         cmocka_unit_test(test_workers_keep_apart),
         cmocka_unit_test(test_bench_comes_with_the_agent),
