@@ -83,8 +83,8 @@ int64_t drajob_end_ms(const json_t *object);
  * spec.ttlSecondsAfterFinished, or after the site's time to live where the spec has none. 0: never,
  * or it has not ended. site_ttl_ms: 0: the site has none. */
 int64_t drajob_expiration_ms(const json_t *object, int64_t site_ttl_ms);
-/* The status of an ended job with that time, which changes with the site's setting. A new
- * reference; NULL: out of memory. */
+/* The status of an ended job with that time, which changes with the site's setting, and with the
+ * spec's generation. A new reference; NULL: out of memory. */
 json_t *drajob_dated_status(const json_t *object, int64_t site_ttl_ms);
 const char *drajob_launcher(const json_t *object); /* or NULL */
 /* The spec that is there was accepted, and its objects may be made. */

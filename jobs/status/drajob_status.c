@@ -182,11 +182,21 @@ static void set_expiration(const json_t *object, int64_t site_ttl_ms, json_t *st
     json_decref(ended);
 }
 
+/* A change of the spec changes nothing any more, and who waits until it was seen need not wait on.
+ */
+static void observe(const json_t *object, json_t *status)
+{
+    if (json_object_get(status, "observedGeneration"))
+        json_object_set_new(status, "observedGeneration", json_integer(generation_of(object)));
+}
+
 json_t *drajob_dated_status(const json_t *object, int64_t site_ttl_ms)
 {
     json_t *status = json_copy(unconst(status_of(object)));
-    if (status)
-        set_expiration(object, site_ttl_ms, status);
+    if (!status)
+        return NULL;
+    observe(object, status);
+    set_expiration(object, site_ttl_ms, status);
     return status;
 }
 

@@ -459,6 +459,19 @@ static void test_time_to_live(void **state)
     json_decref(runs);
 }
 
+/* As when it is suspended then: tools take an object whose status is of another generation for one
+ * that is still worked on. */
+static void test_generation_of_an_ended_job(void **state)
+{
+    CLEANUP(json_decrefp)
+    json_t *object = json_pack("{s:{s:i}, s:{}, s:{s:s, s:i}}", "metadata", "generation", 4, "spec",
+                               "status", "state", "Failed", "observedGeneration", 3);
+    (void)state;
+    CLEANUP(json_decrefp) json_t *status = drajob_dated_status(object, 0);
+    assert_int_equal(json_integer_value(json_object_get(status, "observedGeneration")), 4);
+    assert_string_equal(text(status, "state"), "Failed");
+}
+
 /* Without a controller Kubernetes deletes it, by the spec alone. */
 static void test_date_of_a_job_without_a_controller(void **state)
 {
@@ -616,6 +629,7 @@ int main(void)
         cmocka_unit_test(test_manager),
         cmocka_unit_test(test_document_of_another_managers_job),
         cmocka_unit_test(test_time_to_live),
+        cmocka_unit_test(test_generation_of_an_ended_job),
         cmocka_unit_test(test_date_of_a_job_without_a_controller),
         cmocka_unit_test(test_workers_before_a_launcher_counts_them),
         cmocka_unit_test(test_devices_of_all_roles),
