@@ -568,7 +568,7 @@ def test_pod_monitor_of_the_controller(helm):
 
 
 def test_pod_monitor_of_jobs(helm, drarun, examples):
-    """It selects launchers, and not workers; the policy of a namespace of jobs has no word about launchers' pods."""
+    """It selects launchers, and not workers, whoever makes these; the policy of a namespace of jobs has no word about launchers' pods."""
     assert [name for kind, name in helm.rendered(podMonitor={"enabled": True}) if kind == "PodMonitor"] == [CONTROLLER, "drarun-jobs"]
     made = helm.rendered(podMonitor={"enabled": True}, controller={"namespace": "train"})["PodMonitor", "drarun-jobs"]["spec"]
     assert made["namespaceSelector"] == {"matchNames": ["train"]} and made["podMetricsEndpoints"][0]["port"] == "metrics"
@@ -578,6 +578,8 @@ def test_pod_monitor_of_jobs(helm, drarun, examples):
     rules = {each["key"]: each["operator"] == "Exists" for each in made["selector"]["matchExpressions"]}
     selected = [each for each in pods if all((key in each["metadata"]["labels"]) == wanted for key, wanted in rules.items())]
     assert len(pods) == 3 and len(selected) == 1
+    indexed = {"drarun.dev/job": "job", "batch.kubernetes.io/job-completion-index": "0"}  # as the Job controller labels its pods
+    assert not all((key in indexed) == wanted for key, wanted in rules.items())
     assert [port["name"] for container in selected[0]["spec"]["containers"] for port in container["ports"]] == ["metrics"]
     installed = json.loads(drarun("install", "-n", "train", "--format", "json").ok().out)["items"]
     held = [each["spec"]["podSelector"] for each in installed if each["kind"] == "NetworkPolicy"]
