@@ -313,6 +313,33 @@ def test_admission_names_another_manager(server, drarun, tmp_path, admission):
     assert not server.api.get(API, KIND, namespace="default") and not server.api.get("batch/v1", "Job", namespace="default")
 
 
+@pytest.fixture(params=["", "Forbidden"], ids=["422", "403"])
+def denied(server, request):
+    """A site's policy that wants no DraJob."""
+    group, name = "admissionregistration.k8s.io/v1", "no-jobs"
+    rule = {"apiGroups": ["drarun.dev"], "apiVersions": ["*"], "operations": ["CREATE"], "resources": ["drajobs"]}
+    reason = {"reason": request.param} if request.param else {}
+    server.api.make({"apiVersion": group, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": name}, "spec": {
+        "failurePolicy": "Fail", "matchConstraints": {"resourceRules": [rule]}, "validations": [{"expression": "false", "message": "no queue is named", **reason}]}})
+    server.api.make({"apiVersion": group, "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": name}, "spec": {
+        "policyName": name, "validationActions": ["Deny"]}})
+
+    def tried():
+        return server.api.request("POST", server.api.path(API, KIND, "default") + "?dryRun=All", changed())[0]
+    server.wait("the policy does nothing", lambda: tried() == (403 if request.param else 422), 60)
+    yield
+    for kind in ("ValidatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy"):
+        server.api.delete(group, kind, name)
+    server.wait("the policy stays", lambda: tried() == 201, 60)
+
+
+def test_site_denies_the_object(server, drarun, tmp_path, denied):
+    """The job does not go without it, as where no Role allows DraJobs: nothing is made, and the site's words are told."""
+    refused = drarun("submit", job_file(tmp_path), env={"KUBECONFIG": str(server.kubeconfig())})
+    assert refused.rc == 69 and "no queue is named" in refused.err, refused
+    assert not server.api.get(API, KIND, namespace="default") and not server.api.get("batch/v1", "Job", namespace="default")
+
+
 def test_columns(server):
     server.api.make(as_object({"spec": {**SHORT, "managedBy": MANAGER, "devices": {"gpus": {"count": 8}, "nics": {"count": "all", "class": "dranet"}}}}, "shown"))
     path = server.api.path(API, KIND, "default", "shown")

@@ -493,6 +493,13 @@ bool create_is_invalid(const struct drarun_error *err)
            (err->kind == DRARUN_ERR_CLUSTER && err->code == EINVAL && !is_by_admission(err->text));
 }
 
+bool create_is_denied(const struct drarun_error *err)
+{
+    bool refused = err->code == EACCES || err->code == EINVAL;
+    return err->kind == DRARUN_ERR_CLUSTER && refused &&
+           (strstr(err->text, "exceeded quota") || is_by_admission(err->text));
+}
+
 /* ---- away with it ---- */
 
 static int delete_named(struct cluster *cluster, const struct kube_resource *resource,

@@ -63,6 +63,9 @@ bool create_may_pass(const struct drarun_error *err);
  * rejected an object (400, 422). What a policy or a webhook of the cluster refuses, with the same
  * codes, may be admitted later. Pure. */
 bool create_is_invalid(const struct drarun_error *err);
+/* Whether a quota, a policy or a webhook has refused the object, and no Role did: the site does not
+ * want it of any account. Pure. */
+bool create_is_denied(const struct drarun_error *err);
 
 /* Takes what uses devices away, of all attempts; returns when the API server has been told. The
  * template of claims goes with the owner: */

@@ -84,7 +84,8 @@ static int take_made(struct cluster *cluster, const struct kube_target *target, 
     return 0;
 }
 
-/* Where DraJobs are no objects, or not for this user, the job goes without. mark: of this run. */
+/* Where DraJobs are no objects, or not for this user, the job goes without; not where the site has
+ * judged the object and does not want it. mark: of this run. */
 static int client_job_make(struct cluster *cluster, const struct job_spec *spec,
                            const char *namespace, const char *mark, struct client_job *own,
                            struct drarun_error *err)
@@ -106,7 +107,8 @@ static int client_job_make(struct cluster *cluster, const struct job_spec *spec,
     }
     if (rc == -EEXIST)
         return say_there_is_one(spec, namespace, err);
-    if (rc == -EINVAL || rc == -EACCES || rc == -ENOENT) {
+    bool not_for_us = rc == -EINVAL || rc == -EACCES || rc == -ENOENT;
+    if (not_for_us && !create_is_denied(&local)) {
         log_verbose("the job has no DraJob object: %s", local.text);
         return 0;
     }

@@ -90,9 +90,45 @@ static void test_what_only_another_spec_mends(void **state)
             fail_msg("%s", cases[i].err.text);
 }
 
+static void test_what_the_site_denies(void **state)
+{
+    static const struct {
+        struct drarun_error err;
+        bool denied;
+    } cases[] = {
+        {{.code = EACCES,
+          .kind = DRARUN_ERR_CLUSTER,
+          .text = "403: drajobs.drarun.dev is forbidden: User \"a\" cannot create resource "
+                  "\"drajobs\" in API group \"drarun.dev\": a Role must allow it"},
+         false},
+        {{.code = EACCES,
+          .kind = DRARUN_ERR_CLUSTER,
+          .text = "403: drajobs.drarun.dev \"job\" is forbidden: exceeded quota: few, requested: "
+                  "count/drajobs.drarun.dev=1, used: count/drajobs.drarun.dev=1, limited: "
+                  "count/drajobs.drarun.dev=1"},
+         true},
+        {{.code = EACCES,
+          .kind = DRARUN_ERR_CLUSTER,
+          .text = "403: admission webhook \"validate.kyverno.svc-fail\" denied the request: no"},
+         true},
+        {{.code = EINVAL, .kind = DRARUN_ERR_CLUSTER, .text = DENIED("site") "not now"}, true},
+        /* a definition of another release */
+        {{.code = EINVAL,
+          .kind = DRARUN_ERR_CLUSTER,
+          .text = "422: DraJob.drarun.dev \"job\" is invalid: spec.launch: Unsupported value"},
+         false},
+        {{.code = ENOENT, .kind = DRARUN_ERR_CLUSTER, .text = "404: not found"}, false},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+        if (create_is_denied(&cases[i].err) != cases[i].denied)
+            fail_msg("%s", cases[i].err.text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_what_may_pass),
-                                       cmocka_unit_test(test_what_only_another_spec_mends)};
+                                       cmocka_unit_test(test_what_only_another_spec_mends),
+                                       cmocka_unit_test(test_what_the_site_denies)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
