@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "jobs/manifests/job_check.h"
+#include "jobs/manifests/objects.h"
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
@@ -14,6 +15,7 @@
 #define STATUS_VALUES_MAX 1000 /* ours has less than a hundred */
 #define KUBECTL_PREFIX "kubectl.kubernetes.io/"
 #define APPLYSET_LABEL "applyset.kubernetes.io/part-of"
+#define KUEUE_ORIGIN "kueue.x-k8s.io/multikueue-origin"
 
 static bool begins(const char *text, const char *with)
 {
@@ -24,7 +26,7 @@ static bool begins(const char *text, const char *with)
  * take each of them for the copy. */
 static bool is_kueues(const char *key)
 {
-    return strcmp(key, "kueue.x-k8s.io/multikueue-origin") == 0 ||
+    return strcmp(key, KUEUE_ORIGIN) == 0 ||
            strcmp(key, "kueue.x-k8s.io/prebuilt-workload-name") == 0;
 }
 
@@ -33,6 +35,12 @@ static bool is_kueues(const char *key)
 static bool is_mark(const char *key)
 {
     return is_kueues(key) || strcmp(key, APPLYSET_LABEL) == 0;
+}
+
+/* The copy has all labels of its original: the queue is one of the cluster that has that. */
+static bool is_mark_of_copy(const char *key)
+{
+    return is_mark(key) || strcmp(key, OBJECT_QUEUE_LABEL) == 0;
 }
 
 /* Annotations that the user's tools and we ourselves put on the object are not the job's. */
@@ -61,13 +69,15 @@ static json_t *without(const json_t *members, bool (*is_foreign)(const char *key
 static json_t *document(const json_t *object)
 {
     const json_t *metadata = json_object_get(object, "metadata");
+    const json_t *labels = json_object_get(metadata, "labels");
+    bool copy = json_object_get(labels, KUEUE_ORIGIN);
     json_t *spec = json_copy(json_object_get(object, "spec"));
     if (spec)
         json_object_del(spec, "suspend");
     return json_pack("{s:s, s:s, s:{s:O, s:O*, s:o*, s:o*}, s:o*}", "apiVersion", SPEC_API_VERSION,
                      "kind", SPEC_KIND, "metadata", "name", json_object_get(metadata, "name"),
                      "namespace", json_object_get(metadata, "namespace"), "labels",
-                     without(json_object_get(metadata, "labels"), is_mark), "annotations",
+                     without(labels, copy ? is_mark_of_copy : is_mark), "annotations",
                      without(json_object_get(metadata, "annotations"), is_tools), "spec", spec);
 }
 

@@ -334,8 +334,9 @@ static void test_spec_of_a_copy(void **state)
     struct job_spec spec;
     (void)state;
     json_object_set_new(metadata, "labels",
-                        json_pack("{s:s, s:s, s:s, s:s}", "kueue.x-k8s.io/multikueue-origin",
+                        json_pack("{s:s, s:s, s:s, s:s, s:s}", "kueue.x-k8s.io/multikueue-origin",
                                   "here", "kueue.x-k8s.io/prebuilt-workload-name", "w",
+                                  "kueue.x-k8s.io/queue-name", "of-the-manager",
                                   "applyset.kubernetes.io/part-of", "applyset-x-v1", "team", "a"));
     json_object_set_new(json_object_get(metadata, "annotations"),
                         "kueue.x-k8s.io/prebuilt-workload-name", json_string("w"));
@@ -344,6 +345,11 @@ static void test_spec_of_a_copy(void **state)
     assert_string_equal(text(spec.labels, "team"), "a");
     assert_int_equal(json_object_size(spec.annotations), 1); /* example.com/kept */
     assert_string_equal(spec.managed_by, SPEC_CONTROLLER);
+    job_spec_done(&spec);
+    /* of a job that is no copy it is the user's */
+    json_object_del(json_object_get(metadata, "labels"), "kueue.x-k8s.io/multikueue-origin");
+    assert_int_equal(drajob_spec(object, &spec, &err), 0);
+    assert_string_equal(text(spec.labels, "kueue.x-k8s.io/queue-name"), "of-the-manager");
     job_spec_done(&spec);
     json_decref(object);
 }
