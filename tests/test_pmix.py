@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every entry of the PMIx server (docs/design/007-pmix-server.md), asked by tests/programs/pmix_client.c
 over one, two and three agents, with three releases of the client library."""
+import pathlib
 import re
 import socket
 import sys
@@ -72,6 +73,15 @@ def test_namespaces_of_ended_groups_are_released(drarun, where):
     names, more = map(int, re.fullmatch(r"(\d+) namespaces, (-?\d+) KiB more\n", result.err).groups())
     assert names < 50
     assert more < 2048 or SANITIZE, "KiB: namespaces pile up"
+
+
+def test_ranks_whose_neighbours_have_ended(drarun, tmp_path):
+    """Those of worker 0 have used no PMIx, and its agent keeps no directory for them any more."""
+    first = "echo $PMIX_SERVER_TMPDIR >new && mv new folder"
+    last = 'until test -e folder; do sleep 0.02; done; while test -d $(cat folder); do sleep 0.02; done; exec "$@" last'
+    drarun("--workers", 2, "-n", 1, "sh", "-c", first, ":", "-n", 1, "sh", "-c", last, "sh", *CLIENTS[1].command(), cwd=tmp_path, timeout=60).ok()
+    folder = pathlib.Path((tmp_path / "folder").read_text().strip())
+    assert folder.is_absolute() and not folder.exists()
 
 
 @pytest.mark.matrix(2)

@@ -259,6 +259,23 @@ static void case_publish(void)
     CHECK(status == PMIX_ERR_NOT_FOUND, "an unpublished key gives %s", PMIx_Error_string(status));
 }
 
+/* The ranks of worker 0, which has what is published, have ended without a word to their server. */
+static void case_last(void)
+{
+    pmix_proc_t first;
+    pmix_info_t info;
+    pmix_pdata_t found;
+    pmix_value_t *value = NULL;
+    OK(PMIx_Notify_event(PMIX_EXTERNAL_ERR_BASE - 6, &me, PMIX_RANGE_SESSION, NULL, 0, NULL, NULL));
+    PMIX_LOAD_PROCID(&first, me.nspace, 0);
+    pmix_status_t status = PMIx_Get(&first, "key", NULL, 0, &value);
+    CHECK(status == PMIX_ERR_NOT_FOUND, "of who put nothing: %s", PMIx_Error_string(status));
+    PMIX_INFO_LOAD(&info, "late", "port", PMIX_STRING);
+    OK(PMIx_Publish(&info, 1));
+    OK(lookup("late", false, 0, &found));
+    CHECK(strcmp(found.value.data.string, "port") == 0, "wrong value");
+}
+
 static void case_lookup_timeout(void)
 {
     pmix_pdata_t found;
@@ -1178,6 +1195,7 @@ int main(int argc, char **argv)
         {"abort", case_abort},
         {"abort-unread", case_abort_unread},
         {"exit-unread", case_exit_unread},
+        {"last", case_last},
         {"lookup-timeout", case_lookup_timeout},
         {"big", case_big},
         {"pause", case_pause},

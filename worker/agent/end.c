@@ -61,6 +61,8 @@ void agent_clean(struct agent *agent)
     close_fd(&session->mark);
     if (!session->dir)
         return;
+    if (agent->servers.pmix)
+        pmix_host_retire(agent->servers.pmix);
     int rc = session_remove(session->dir);
     if (rc < 0)
         log_error("cannot remove %s: %s", session->dir, strerror(-rc));

@@ -85,7 +85,8 @@ bool pmix_ask_modex(struct pmix_host *host, uint32_t rank, enum upcall_kind kind
     upcall->id = id;
     upcall->source = source;
     pmix_status_t status = PMIX_ERR_NOT_FOUND;
-    if (rank < host->job->map.ranks && !agent_job_group_of(host->job, rank)->released) {
+    if (host->registered && rank < host->job->map.ranks &&
+        !agent_job_group_of(host->job, rank)->released) {
         upcall->proc = pmix_proc_of(host, rank);
         status = PMIx_server_dmodex_request(&upcall->proc, on_library_answer, upcall);
     }

@@ -163,10 +163,11 @@ struct pmix_host *pmix_host_new(struct event_base *base, const struct agent_job 
                                .coll = coll,
                                .topology = topology,
                                .owner = *owner,
-                               .session_dir = session_dir,
+                               .session_dir = strdup(session_dir),
                                .routed = pmix_host_routed};
     coll_on_missed(coll, pmix_on_missed, host);
-    if (open_port(host, err) < 0) {
+    int rc = host->session_dir ? open_port(host, err) : error_set(err, ENOMEM, "out of memory");
+    if (rc < 0) {
         error_prefix(err, "PMIx server");
         pmix_host_free(host);
         return NULL;
@@ -209,6 +210,7 @@ void pmix_host_free(struct pmix_host *host)
     }
     data_store_free(host->store);
     free(host->cpus);
+    free(host->session_dir);
     free(host);
 }
 
@@ -342,7 +344,8 @@ int pmix_host_start(struct pmix_host *host, struct drarun_error *err)
     int rc = pmix_host_set_environment(host, err);
     if (rc == 0)
         rc = start_library(host, err);
-    for (uint32_t i = 0; rc == 0 && i < host->job->group_count; i++)
+    host->registered = !host->retired;
+    for (uint32_t i = 0; rc == 0 && host->registered && i < host->job->group_count; i++)
         if (!host->job->groups[i]->released)
             rc = pmix_register_group(host, host->job->groups[i], err);
     if (rc == 0)
@@ -404,6 +407,11 @@ void pmix_host_release_group(struct pmix_host *host, const struct rank_group *gr
 bool pmix_host_started(const struct pmix_host *host)
 {
     return host->started;
+}
+
+void pmix_host_retire(struct pmix_host *host)
+{
+    host->retired = true;
 }
 
 void pmix_host_drain(struct pmix_host *host)
@@ -500,6 +508,20 @@ static void handle(struct upcall *upcall, void *arg)
     }
 }
 
+/* Another agent's rank may ask before one of ours has connected. Once ours have all ended without,
+ * an event or a signal is for nobody here, and they have put nothing. */
+static bool needs_library(const struct pmix_host *host, const Drarun__Wire__Routed *message)
+{
+    switch (message->body_case) {
+    case DRARUN__WIRE__ROUTED__BODY_DMODEX_REQUEST:
+    case DRARUN__WIRE__ROUTED__BODY_NOTIFY:
+    case DRARUN__WIRE__ROUTED__BODY_CONTROL:
+        return !host->retired;
+    default:
+        return true;
+    }
+}
+
 void pmix_host_routed(struct pmix_host *host, const Drarun__Wire__Routed *message)
 {
     struct drarun_error err = {0};
@@ -511,8 +533,7 @@ void pmix_host_routed(struct pmix_host *host, const Drarun__Wire__Routed *messag
         pmix_others_wait(host, message);
         return;
     }
-    /* another agent's rank may ask before one of ours has connected */
-    if (pmix_host_start(host, &err) < 0) {
+    if (needs_library(host, message) && pmix_host_start(host, &err) < 0) {
         host->owner.failed(host->owner.arg, &err);
         return;
     }
@@ -533,7 +554,8 @@ void pmix_host_routed(struct pmix_host *host, const Drarun__Wire__Routed *messag
         pmix_processes(host, message);
         break;
     case DRARUN__WIRE__ROUTED__BODY_NOTIFY:
-        pmix_notified(host, message);
+        if (host->started)
+            pmix_notified(host, message);
         break;
     case DRARUN__WIRE__ROUTED__BODY_CONTROL:
         pmix_controlled(host, message);

@@ -66,8 +66,8 @@ struct pmix_host_owner {
 
 struct pmix_host;
 
-/* job, tree, coll and topology are borrowed. session_dir exists. uid and gid: those the ranks run
- * with. */
+/* job, tree, coll and topology are borrowed. session_dir exists until pmix_host_retire. uid and
+ * gid: those the ranks run with. */
 struct pmix_host *pmix_host_new(struct event_base *base, const struct agent_job *job,
                                 const struct tree *tree, struct coll *coll,
                                 struct topology *topology, const char *session_dir,
@@ -115,6 +115,9 @@ int pmix_host_prepare(struct pmix_host *host, struct drarun_error *err);
 /* Starts the library before a rank asks, as when all ranks are known to use it. */
 int pmix_host_start(struct pmix_host *host, struct drarun_error *err);
 bool pmix_host_started(const struct pmix_host *host);
+/* All ranks here have ended, and session_dir is removed. Ranks of other agents are still served:
+ * worker 0 has what they publish. */
+void pmix_host_retire(struct pmix_host *host);
 /* Tools find the server from now on, by files below session_dir, which a short job had better not
  * make: a disk takes half a millisecond for them. Failures are logged. Done by pmix_host_start and
  * pmix_host_stopped, too. */

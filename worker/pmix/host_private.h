@@ -61,7 +61,9 @@ struct pmix_host {
     struct coll *coll;
     struct pmix_host_owner owner;
     void (*routed)(struct pmix_host *host, const Drarun__Wire__Routed *message);
-    const char *session_dir;
+    char *session_dir;
+    bool retired;                   /* no rank is here any more, nor the session directory */
+    bool registered;                /* the library knows the groups */
     struct pmix_listener *listener; /* NULL: the library listens itself */
     uint16_t port;
     bool refusal_logged;

@@ -91,7 +91,7 @@ static void write_file(const struct pmix_host *host, const char *name, pid_t pid
 void pmix_host_announce(struct pmix_host *host)
 {
 #ifndef DRARUN_PMIX_UNPATCHED
-    if (host->announced)
+    if (host->announced || host->retired)
         return;
     host->announced = true;
     char name[256];
