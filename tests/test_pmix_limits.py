@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Text that ranks log by PMIx, and how much of it, and of what they publish and send, is taken (docs/design/007-pmix-server.md): asked
-by tests/programs/pmix_client.c."""
+"""Text that ranks log by PMIx, and how much of it, and of what they publish, put and send, is taken (docs/design/007-pmix-server.md):
+asked by tests/programs/pmix_client.c."""
 import re
 import time
 
@@ -14,6 +14,37 @@ def test_rank_that_publishes_too_much(client):
     """It is refused the rest, and the others are not; its agent's memory is not the rank's."""
     result = client("publish-much", where="two", timeout=300).ok()  # a file for each key
     assert result.err == "drarun-worker: rank 0: PMIx: it has published more than 4096 keys or 16777216 bytes: the rest is rejected\n"
+
+
+# As MPICH's MPI sessions, one after the other, each with names of its own: more keys than a rank may have at a time.
+SESSIONS = """
+import os, socket
+server, rank, size = socket.socket(fileno=int(os.environ["PMI_FD"])), int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+
+def ask(line, expected="rc=0"):
+    server.sendall(f"cmd={line}\\n".encode())
+    answer = ""
+    while not answer.endswith("\\n"):
+        answer += server.recv(4096).decode()
+    assert expected in answer, (line, answer)
+
+for session in range(12):
+    ask("init pmi_version=1 pmi_subversion=1")
+    for i in range(400):
+        ask(f"put key={session}-{rank}-{i} value={'v' * 100}")
+    ask("barrier_in", "barrier_out")
+    for other in range(size):
+        ask(f"get key={session}-{other}-399")
+        ask(f"get key={session - 1}-{other}-0", "rc=-1")
+    ask("get key=PMI_process_mapping")
+    ask("finalize", "finalize_ack")
+"""
+
+
+@pytest.mark.parametrize("where", ["one", "two"])
+def test_rank_that_begins_again_and_again(drarun, where):
+    """Its agent keeps what belongs to the last session, and the rank may put as much in each."""
+    drarun(*PLACES[where], "/usr/bin/python3", "-c", SESSIONS).ok()
 
 
 @pytest.mark.matrix(1)

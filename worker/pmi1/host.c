@@ -33,6 +33,7 @@ struct pmi1_host {
     struct pmi1_kvs *kvs;
     struct pmi1_rank *ranks; /* by index among the group's ranks here */
     uint32_t in_barrier;
+    uint32_t again; /* that have begun again, and what they had put is still there */
     uint64_t barriers;
     bool released; /* nobody waits for a debugger any more */
 };
@@ -59,6 +60,7 @@ static int put_first(struct pmi1_host *host)
     }
     pmi1_kvs_take_new(host->kvs, &own);
     buf_done(&own);
+    pmi1_kvs_begin(host->kvs); /* the ranks' */
     return rc;
 }
 
@@ -145,6 +147,18 @@ static void fail_barrier(struct pmi1_host *host, struct drarun_error *err)
     host->owner.failed(host->owner.arg, err);
 }
 
+/* All ranks are in the barrier, and those here have begun again: nobody reads what was put before.
+ */
+static void forget_rounds(struct pmi1_host *host)
+{
+    if (host->again < host->group->local_count)
+        return;
+    host->again = 0;
+    pmi1_kvs_forget(host->kvs);
+    for (uint32_t i = 0; i < host->group->local_count; i++)
+        pmi1_conn_forget(host->ranks[i].conn);
+}
+
 static void barrier_done(void *arg, int status, const void *data, size_t length, uint64_t context)
 {
     struct pmi1_host *host = arg;
@@ -154,6 +168,7 @@ static void barrier_done(void *arg, int status, const void *data, size_t length,
                          : error_set(&err, -status, "%s", strerror(-status));
     if (rc < 0)
         fail_barrier(host, &err);
+    forget_rounds(host);
     host->in_barrier = 0;
     for (uint32_t i = 0; i < host->group->local_count; i++) {
         struct pmi1_rank *rank = &host->ranks[i];
@@ -233,6 +248,14 @@ static void on_full(void *arg, uint32_t of_group)
               rank, PMI1_RANK_KEYS_MAX, PMI1_RANK_BYTES_MAX);
 }
 
+static void on_again(void *arg, uint32_t rank)
+{
+    struct pmi1_host *host = arg;
+    (void)rank;
+    if (host->again++ == 0)
+        pmi1_kvs_begin(host->kvs);
+}
+
 static struct pmi1_conn *new_conn(struct pmi1_rank *rank)
 {
     struct pmi1_host *host = rank->host;
@@ -242,6 +265,7 @@ static struct pmi1_conn *new_conn(struct pmi1_rank *rank)
                                .spawn = on_spawn,
                                .name = on_name,
                                .full = on_full,
+                               .again = on_again,
                                .arg = host};
     uint32_t number = rank->rank - host->group->first;
     struct rank_place place = rankmap_place(&host->group->map, number);

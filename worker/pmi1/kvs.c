@@ -14,7 +14,8 @@
 
 struct entry {
     char *key, *value;
-    bool fresh; /* put here since the last pmi1_kvs_take_new */
+    bool fresh;     /* put here since the last pmi1_kvs_take_new */
+    uint32_t round; /* in which it was put last; 0: of none */
 };
 
 struct pmi1_kvs {
@@ -24,6 +25,7 @@ struct pmi1_kvs {
     uint32_t *slots;   /* open addressing: index into entries plus 1, 0 is free */
     size_t slot_count; /* a power of two, at least twice count */
     size_t fresh;
+    uint32_t round;
 };
 
 struct pmi1_kvs *pmi1_kvs_new(const char *name)
@@ -124,7 +126,8 @@ static int insert(struct pmi1_kvs *kvs, const char *key, const char *value, stru
     uint32_t *slot = find_slot(kvs->slots, kvs->slot_count, kvs->entries, key);
     struct entry *entry = &kvs->entries[kvs->count++];
     *slot = (uint32_t)kvs->count;
-    *entry = (struct entry){.key = TAKE_PTR(key_copy), .value = TAKE_PTR(value_copy)};
+    *entry = (struct entry){
+        .key = TAKE_PTR(key_copy), .value = TAKE_PTR(value_copy), .round = kvs->round};
     *ret = entry;
     return 0;
 }
@@ -156,6 +159,7 @@ static int put(struct pmi1_kvs *kvs, const char *key, const char *value, struct 
         return -ENOMEM;
     free(entry->value);
     entry->value = copy;
+    entry->round = entry->round > 0 ? kvs->round : 0;
     *ret = entry;
     return 0;
 }
@@ -185,6 +189,32 @@ bool pmi1_kvs_entry(const struct pmi1_kvs *kvs, size_t index, const char **ret_k
     *ret_key = kvs->entries[index].key;
     *ret_value = kvs->entries[index].value;
     return true;
+}
+
+/* ---- rounds ---- */
+
+void pmi1_kvs_begin(struct pmi1_kvs *kvs)
+{
+    kvs->round++;
+}
+
+void pmi1_kvs_forget(struct pmi1_kvs *kvs)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < kvs->count; i++) {
+        struct entry *entry = &kvs->entries[i];
+        if (entry->round == 0 || entry->round == kvs->round || entry->fresh) {
+            kvs->entries[kept++] = *entry;
+            continue;
+        }
+        free(entry->key);
+        free(entry->value);
+    }
+    kvs->count = kept;
+    memset(kvs->slots, 0, kvs->slot_count * sizeof *kvs->slots);
+    for (size_t i = 0; i < kept; i++)
+        *find_slot(kvs->slots, kvs->slot_count, kvs->entries, kvs->entries[i].key) =
+            (uint32_t)i + 1;
 }
 
 /* ---- between agents: lengths of key and value, 32 bits each in network order, then both ---- */

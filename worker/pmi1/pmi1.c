@@ -18,8 +18,9 @@ struct pmi1_conn {
     struct pmi1_owner owner;
     struct buf in; /* what has come of the current line, and lines behind it */
     bool initialized, finalized, in_barrier, dead;
-    uint32_t keys, bytes;          /* that it has added to kvs */
+    uint32_t keys, bytes;          /* that it has added to kvs, since it began again */
     bool full;                     /* which was told */
+    bool again;                    /* it began again, which was told */
     bool in_spawn;                 /* between mcmd=spawn and endcmd */
     bool awaits_spawn;             /* between that and pmi1_spawned */
     enum pmi1_name awaits_name;    /* between the command and pmi1_named; 0: none */
@@ -120,6 +121,23 @@ static bool other_kvs(const struct request *request)
             strcmp(name, pmi1_kvs_name(request->conn->kvs)) != 0);
 }
 
+static void begin_again(struct pmi1_conn *conn)
+{
+    conn->finalized = false;
+    if (conn->again)
+        return;
+    conn->again = true;
+    conn->full = false;
+    conn->keys = conn->bytes = 0;
+    if (conn->owner.again)
+        conn->owner.again(conn->owner.arg, conn->rank);
+}
+
+void pmi1_conn_forget(struct pmi1_conn *conn)
+{
+    conn->again = false;
+}
+
 static int do_init(const struct request *request)
 {
     int64_t version = 0;
@@ -127,10 +145,10 @@ static int do_init(const struct request *request)
     /* 1.1 whatever the client has: with 1.2 it would ask for barriers of groups */
     buf_printf(request->out, "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=%d\n",
                good ? 0 : -1);
-    if (good) {
+    if (good)
         request->conn->initialized = true;
-        request->conn->finalized = false; /* MPICH 5 starts again after its last session */
-    }
+    if (good && request->conn->finalized) /* MPICH 5, after its last session */
+        begin_again(request->conn);
     return 0;
 }
 

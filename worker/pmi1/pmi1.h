@@ -26,8 +26,9 @@
 /* What is accepted from a rank all the same; it reads its own kind's values. */
 #define PMI1_VALUE_MAX 4096u
 #define PMI1_LINE_MAX 8192u /* a longer line is refused */
-/* What one rank may add to the space, which its agent holds and all agents get: MPICH puts a few
- * keys of some hundred bytes for each rank. Of keys and values, in bytes. */
+/* What one rank may add to the space, which its agent holds and all agents get, until it begins
+ * again: MPICH puts a few keys of some hundred bytes for each rank, and has new names for them
+ * then. Of keys and values, in bytes. */
 #define PMI1_RANK_KEYS_MAX 4096u
 #define PMI1_RANK_BYTES_MAX (1u << 20)
 /* Of the lines of one MPI_Comm_spawn. */
@@ -49,6 +50,12 @@ void pmi1_kvs_take_new(struct pmi1_kvs *kvs, struct buf *out);
 /* Merges concatenated encodings of pmi1_kvs_take_new (any number, from any agent); -EPROTO when
  * they are malformed (nothing of the malformed rest is merged). Bounds-checked: foreign bytes. */
 int pmi1_kvs_merge(struct pmi1_kvs *kvs, const void *data, size_t length, struct drarun_error *err);
+
+/* What is put or merged from now on is of another round than before; what is put before the first
+ * call is of none. */
+void pmi1_kvs_begin(struct pmi1_kvs *kvs);
+/* Removes what is of earlier rounds, and was not put again since. */
+void pmi1_kvs_forget(struct pmi1_kvs *kvs);
 
 /* ---- one rank's connection ---- */
 enum pmi1_name { PMI1_PUBLISH = 1, PMI1_LOOKUP, PMI1_UNPUBLISH };
@@ -73,6 +80,9 @@ struct pmi1_owner {
                  const char *port);
     /* The rank has put more than a rank may: told once, each such put is refused. May be NULL. */
     void (*full)(void *arg, uint32_t rank);
+    /* The rank has finalized before and begins again: told once until pmi1_conn_forget. May be
+     * NULL. */
+    void (*again)(void *arg, uint32_t rank);
     void *arg;
 };
 
@@ -96,5 +106,7 @@ void pmi1_named(struct pmi1_conn *conn, bool good, const char *port, struct buf 
 bool pmi1_conn_initialized(const struct pmi1_conn *conn); /* has sent init */
 bool pmi1_conn_finalized(const struct pmi1_conn *conn);   /* and has not sent init again */
 bool pmi1_conn_in_barrier(const struct pmi1_conn *conn);
+/* What the rank had put before it began again is removed from the space: it may do so again. */
+void pmi1_conn_forget(struct pmi1_conn *conn);
 
 #endif

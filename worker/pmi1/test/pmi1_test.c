@@ -14,7 +14,7 @@
 /* ---- one rank ---- */
 
 struct seen {
-    uint32_t barriers, aborts, fulls, rank;
+    uint32_t barriers, aborts, fulls, agains, rank;
     int status;
     char text[64];
 };
@@ -42,6 +42,13 @@ static void on_full(void *arg, uint32_t rank)
     seen->rank = rank;
 }
 
+static void on_again(void *arg, uint32_t rank)
+{
+    struct seen *seen = arg;
+    seen->agains++;
+    seen->rank = rank;
+}
+
 struct rig {
     struct seen seen;
     struct pmi1_kvs *kvs;
@@ -51,8 +58,11 @@ struct rig {
 static void rig_start(struct rig *rig)
 {
     memset(rig, 0, sizeof *rig);
-    const struct pmi1_owner owner = {
-        .barrier = on_barrier, .abort = on_abort, .full = on_full, .arg = &rig->seen};
+    const struct pmi1_owner owner = {.barrier = on_barrier,
+                                     .abort = on_abort,
+                                     .full = on_full,
+                                     .again = on_again,
+                                     .arg = &rig->seen};
     rig->kvs = pmi1_kvs_new("job.1");
     assert_non_null(rig->kvs);
     rig->conn = pmi1_conn_new(3, 8, 1, rig->kvs, &owner);
@@ -188,6 +198,37 @@ static void one_rank_cannot_fill_the_space(void **state)
     put_one(&rig, fit, 4000, PUT_FULL);
     put_one(&rig, 0, 4000, PUT_OK);
     assert_int_equal(rig.seen.fulls, 1);
+    buf_done(&out);
+    rig_stop(&rig);
+}
+
+/* MPICH puts keys of new names each time that it begins again after its last session. */
+static void a_rank_that_begins_again_has_room(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct buf out = BUF_INIT;
+    rig_start(&rig);
+    pmi1_kvs_begin(rig.kvs);
+    assert_int_equal(say(&rig, INIT, &out), 0);
+    for (unsigned session = 0; session < 10; session++) {
+        assert_int_equal(rig.seen.agains, session);
+        for (unsigned i = 0; i < PMI1_RANK_KEYS_MAX / 2; i++)
+            put_one(&rig, session * PMI1_RANK_KEYS_MAX + i, 200, PUT_OK);
+        buf_reset(&out);
+        pmi1_kvs_take_new(rig.kvs, &out); /* as in a barrier */
+        if (session > 0) {
+            pmi1_kvs_forget(rig.kvs);
+            pmi1_conn_forget(rig.conn);
+        }
+        assert_int_equal(say(&rig, "cmd=finalize\n" INIT "cmd=finalize\n" INIT, &out), 0);
+        pmi1_kvs_begin(rig.kvs);
+    }
+    for (unsigned i = 0; i < PMI1_RANK_KEYS_MAX; i++)
+        put_one(&rig, i, 10, PUT_OK);
+    put_one(&rig, PMI1_RANK_KEYS_MAX, 10, PUT_FULL);
+    assert_int_equal(say(&rig, "cmd=finalize\n" INIT, &out), 0); /* and no barrier since the last */
+    put_one(&rig, PMI1_RANK_KEYS_MAX, 10, PUT_FULL);
     buf_done(&out);
     rig_stop(&rig);
 }
@@ -530,6 +571,46 @@ static const struct {
     {"\0\0\0\1\0\0\0\1 v", 10},
 };
 
+static void what_is_of_earlier_rounds_is_forgotten(void **state)
+{
+    (void)state;
+    struct buf out = BUF_INIT, others = BUF_INIT;
+    struct pmi1_kvs *kvs = pmi1_kvs_new("j"), *other = pmi1_kvs_new("j");
+    assert_int_equal(pmi1_kvs_put(kvs, "mapping", "of the server"), 0);
+    pmi1_kvs_begin(kvs);
+    for (unsigned i = 0; i < 1000; i++) {
+        char key[16];
+        snprintf(key, sizeof key, "old%u", i);
+        assert_int_equal(pmi1_kvs_put(kvs, key, "1"), 0);
+    }
+    assert_int_equal(pmi1_kvs_put(kvs, "mapping", "of a rank"), 0);
+    pmi1_kvs_take_new(kvs, &out);
+    pmi1_kvs_begin(kvs);
+    assert_int_equal(pmi1_kvs_put(kvs, "old7", "2"), 0);
+    assert_int_equal(pmi1_kvs_put(kvs, "new", "3"), 0);
+    pmi1_kvs_take_new(kvs, &out);
+    assert_int_equal(pmi1_kvs_put(other, "far", "4"), 0);
+    pmi1_kvs_take_new(other, &others);
+    assert_int_equal(pmi1_kvs_merge(kvs, others.data, others.len, NULL), 0);
+    pmi1_kvs_forget(kvs);
+    assert_string_equal(pmi1_kvs_get(kvs, "mapping"), "of a rank");
+    assert_string_equal(pmi1_kvs_get(kvs, "old7"), "2");
+    assert_string_equal(pmi1_kvs_get(kvs, "new"), "3");
+    assert_string_equal(pmi1_kvs_get(kvs, "far"), "4");
+    const char *key, *value;
+    assert_true(pmi1_kvs_entry(kvs, 3, &key, &value));
+    assert_false(pmi1_kvs_entry(kvs, 4, &key, &value));
+    assert_null(pmi1_kvs_get(kvs, "old0"));
+    assert_int_equal(pmi1_kvs_put(kvs, "old0", "5"), 0);
+    buf_reset(&out);
+    pmi1_kvs_take_new(kvs, &out);
+    assert_true(out.len > 0);
+    buf_done(&out);
+    buf_done(&others);
+    pmi1_kvs_free(other);
+    pmi1_kvs_free(kvs);
+}
+
 static void refuses_malformed_keys(void **state)
 {
     (void)state;
@@ -595,6 +676,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(answers),
         cmocka_unit_test(one_rank_cannot_fill_the_space),
+        cmocka_unit_test(a_rank_that_begins_again_has_room),
         cmocka_unit_test(split_lines_are_joined),
         cmocka_unit_test(refuses_what_is_no_pmi1),
         cmocka_unit_test(refuses_nul_and_endless_lines),
@@ -604,6 +686,7 @@ int main(void)
         cmocka_unit_test(spawn_asks_and_waits),
         cmocka_unit_test(names_are_asked_for),
         cmocka_unit_test(new_keys_travel_once),
+        cmocka_unit_test(what_is_of_earlier_rounds_is_forgotten),
         cmocka_unit_test(refuses_malformed_keys),
         cmocka_unit_test(refuses_keys_that_break_lines),
         cmocka_unit_test(holds_many_keys),
