@@ -154,7 +154,8 @@ static void add_job(const struct pmix_host *host, const struct rank_group *group
     info_list_add_text(list, PMIX_TMPDIR, host->session_dir);
     add_directory(host, group, list);
     add_bool(list, PMIX_TDIR_RMCLEAN, true);
-    add_topology(host, list);
+    if (group->local_count > 0) /* nobody else asks, and it is the largest part by far */
+        add_topology(host, list);
 }
 
 static void add_apps(const struct pmix_host *host, const struct rank_group *group,

@@ -266,6 +266,18 @@ static void a_dropped_group_leaves_no_binding(void **state)
     assert_string_equal(after, "");
 }
 
+/* There may be as many groups as workers, each on another one. */
+static void ranks_elsewhere_need_no_topology(void **state)
+{
+    struct fixture *f = *state;
+    const struct rank_group *elsewhere = add_group(f), *here = new_group(f, 1);
+    add_last_group(f);
+    cleanup_free char *theirs = look_up(elsewhere, PMIX_RANK_WILDCARD, PMIX_HWLOC_XML_V2);
+    cleanup_free char *ours = look_up(here, PMIX_RANK_WILDCARD, PMIX_HWLOC_XML_V2);
+    assert_string_equal(theirs, "");
+    assert_non_null(strstr(ours, "<topology"));
+}
+
 static void version_is_the_library_s(void **state)
 {
     (void)state;
@@ -279,6 +291,7 @@ int main(void)
         cmocka_unit_test(the_library_knows_no_released_group),
         cmocka_unit_test(each_group_has_its_directory),
         cmocka_unit_test(a_dropped_group_leaves_no_binding),
+        cmocka_unit_test(ranks_elsewhere_need_no_topology),
         cmocka_unit_test(version_is_the_library_s),
     };
     int failed = cmocka_run_group_tests(tests, set_up, tear_down);
