@@ -233,6 +233,10 @@ void agent_job_release_group(struct agent_job *job, struct rank_group *group)
         job->apps[group->first_app + i] = &forgotten;
     if (group->wire)
         drarun__wire__group__free_unpacked(TAKE_PTR(group->wire), NULL);
+    const struct rankmap numbers = {
+        .ranks = group->map.ranks, .workers = group->map.workers, .apps = group->map.apps};
+    rankmap_done(&group->map); /* some bytes for each worker of the job */
+    group->map = numbers;
     group->released = true;
 }
 

@@ -15,10 +15,10 @@
 #include "lib/wire/wire.pb-c.h"
 
 struct rank_group {
-    uint32_t index;                    /* the Launch's come first */
-    uint32_t first;                    /* its first rank in the job */
-    uint32_t first_app;                /* its first program in the job */
-    struct rankmap map;                /* its own ranks and programs */
+    uint32_t index;     /* the Launch's come first */
+    uint32_t first;     /* its first rank in the job */
+    uint32_t first_app; /* its first program in the job */
+    struct rankmap map; /* its own ranks and programs; where released their numbers alone */
     uint32_t local_first, local_count; /* its ranks here, in agent_job.local */
     struct bind_policy bind;
     Drarun__Wire__StopAt stop_at; /* where its ranks wait for a debugger */

@@ -140,6 +140,8 @@ void pmix_others_wait(struct pmix_host *host, const Drarun__Wire__Routed *messag
     if (rank >= host->job->map.ranks)
         return;
     const struct rank_group *group = agent_job_group_of(host->job, rank);
+    if (group->released)
+        return;
     uint32_t worker = rankmap_worker(&group->map, rank - group->first);
     struct waiting *waiting = waiting_of(host, group);
     if (!waiting || worker == host->job->worker)

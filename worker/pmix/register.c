@@ -233,12 +233,9 @@ static void add_binding(const struct pmix_host *host, struct info_list *part, ui
 
 /* The ranks of earlier groups on the same node have numbers there that come before. */
 static uint32_t node_rank(const struct pmix_host *host, const struct rank_group *group,
-                          const struct rank_place *place)
+                          uint32_t rank)
 {
-    uint32_t before = 0;
-    for (uint32_t i = 0; i < group->index; i++)
-        before += host->job->groups[i]->map.local_sizes[place->worker];
-    return before + place->local_rank;
+    return rankmap_place(&host->job->map, group->first + rank).local_rank;
 }
 
 static void add_rank_info(const struct pmix_host *host, const struct rank_group *group,
@@ -251,7 +248,7 @@ static void add_rank_info(const struct pmix_host *host, const struct rank_group 
     add_rank(&part, PMIX_GLOBAL_RANK, group->first + rank);
     add_rank(&part, PMIX_APP_RANK, place.app_rank);
     add_u16(&part, PMIX_LOCAL_RANK, place.local_rank);
-    add_u16(&part, PMIX_NODE_RANK, node_rank(host, group, &place));
+    add_u16(&part, PMIX_NODE_RANK, node_rank(host, group, rank));
     add_u32(&part, PMIX_NODEID, place.worker);
     info_list_add_text(&part, PMIX_HOSTNAME, host->job->nodes[place.worker]);
     add_bool(&part, PMIX_SPAWNED, group->spawned);

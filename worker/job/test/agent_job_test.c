@@ -385,6 +385,8 @@ static void a_released_group_keeps_its_numbers(void **state)
     assert_null(agent_job_group_named(&job, "drarun.0123abcd.2.s1.k7"));
     assert_int_equal(job.apps[2]->n_argv, 0);
     assert_string_equal(job.apps[2]->wd, "");
+    assert_null(job.groups[1]->map.local_sizes); /* one for each worker */
+    assert_true(rank_group_has(job.groups[1], 6));
     g.group.index = 2;
     g.group.first = 7;
     g.group.parent = 6; /* which has ended since it asked */
