@@ -32,10 +32,15 @@
 
 static const struct rank_group *group_of_app(const struct agent_job *job, uint32_t app)
 {
-    uint32_t i = job->group_count - 1;
-    while (job->groups[i]->first_app > app)
-        i--;
-    return job->groups[i];
+    uint32_t low = 0, high = job->group_count;
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
+        if (job->groups[middle]->first_app <= app)
+            low = middle;
+        else
+            high = middle;
+    }
+    return job->groups[low];
 }
 
 /* The program of the launch whose rank, or the rank that it started, and so on, asked for this one.
