@@ -61,20 +61,37 @@ static uint32_t count_fellows(const struct job *job, const struct agent *agent)
     return count;
 }
 
+/* Ranks of a worker: there may be as many groups as ranks, and each request asks for all workers.
+ */
+struct tally {
+    const struct job *job;
+    uint32_t first, running;
+};
+
+static void tally_rank(uint32_t rank, void *arg)
+{
+    struct tally *tally = arg;
+    tally->first += rank < tally->job->spawning.first_ranks;
+    tally->running += !tally->job->rank_ended[rank];
+}
+
+static struct tally tally_worker(const struct job *job, uint32_t worker)
+{
+    struct tally tally = {.job = job};
+    rankmap_each_local(&job->map, worker, tally_rank, &tally);
+    return tally;
+}
+
 static uint32_t slots_of(const struct job *job, const struct agent *agent)
 {
     const struct job_request *request = job->request;
-    uint32_t said = request_slots(request, agent->index), ranks = 0;
-    for (size_t b = 0; b < job->map.block_count; b++) {
-        const struct rank_block *block = &job->map.blocks[b];
-        if (block->first < job->spawning.first_ranks && block->worker == agent->index)
-            ranks += block->count;
-    }
+    uint32_t said = request_slots(request, agent->index);
     if (said > 0)
         return said;
     if (request->programs[0].workers == 0 && request->per_worker > 0)
         return request->per_worker;
-    return spawn_slots(ranks, count_cpus(agent) / count_fellows(job, agent));
+    return spawn_slots(tally_worker(job, agent->index).first,
+                       count_cpus(agent) / count_fellows(job, agent));
 }
 
 uint32_t job_spawn_universe(const struct job *job)
@@ -83,17 +100,6 @@ uint32_t job_spawn_universe(const struct job *job)
     for (uint32_t i = 0; i < job->count; i++)
         slots += slots_of(job, &job->agents[i]);
     return slots < RANKMAP_RANKS_MAX ? (uint32_t)slots : RANKMAP_RANKS_MAX;
-}
-
-static uint32_t count_running(const struct job *job, uint32_t worker)
-{
-    uint32_t count = 0;
-    for (size_t b = 0; b < job->map.block_count; b++) {
-        const struct rank_block *block = &job->map.blocks[b];
-        for (uint32_t i = 0; block->worker == worker && i < block->count; i++)
-            count += !job->rank_ended[block->first + i];
-    }
-    return count;
 }
 
 static int place(const struct job *job, const Drarun__Wire__SpawnRequest *wire,
@@ -117,7 +123,7 @@ static int place(const struct job *job, const Drarun__Wire__SpawnRequest *wire,
                     : pods                        ? pods->nodes[i]
                                                   : NULL,
             .slots = slots_of(job, agent),
-            .used = count_running(job, i),
+            .used = tally_worker(job, i).running,
             .gone = agent->phase != AGENT_PREPARED,
         };
     }
