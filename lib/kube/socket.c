@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/kube/attempt.h"
@@ -129,18 +130,19 @@ static void read_frames(struct kube_socket *s)
 
 /* ---- opening ---- */
 
-/* The server's reason is a Status object; it may come in chunks, and the connection may stay. */
+/* The server's reason is a Status object, that of a proxy before it any text; the connection may
+ * stay. */
 static bool read_refusal(struct kube_socket *s)
 {
     struct drarun_error err = {0};
-    const char *brace = s->in.len ? memchr(s->in.data, '{', s->in.len) : NULL;
-    json_t *status = brace ? json_loadb(brace, s->in.len - (size_t)(brace - s->in.data),
-                                        JSON_DISABLE_EOF_CHECK, NULL)
-                           : NULL;
-    if (!status && !s->at_end && s->in.len < UPGRADE_HEAD_MAX)
+    CLEANUP(buf_done) struct buf body = BUF_INIT;
+    bool whole = upgrade_read_body(&s->answer, s->in.data, s->in.len, &body);
+    json_t *status =
+        body.len ? json_loadb(body.data, body.len, JSON_DISABLE_EOF_CHECK, NULL) : NULL;
+    if (!status && !whole && !s->at_end && s->in.len < UPGRADE_HEAD_MAX)
         return false;
     if (s->answer.status >= 300)
-        problem_from_status(s->answer.status, status, &err);
+        problem_from_answer(s->answer.status, body.data, body.len, status, &err);
     else
         error_kind(&err, DRARUN_ERR_CLUSTER, EPROTO, "no WebSocket: the server answers %d",
                    s->answer.status);

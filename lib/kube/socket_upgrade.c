@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <openssl/evp.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/random.h>
@@ -105,6 +106,17 @@ static bool accepts(const struct upgrade *upgrade, const char *value, size_t len
            memcmp(wanted, value, length) == 0;
 }
 
+static void read_extent(const char *head, struct upgrade_answer *answer)
+{
+    size_t length = 0;
+    const char *value = find_header(head, answer->length, "Transfer-Encoding", &length);
+    answer->chunked = length >= 7 && strncasecmp(value + length - 7, "chunked", 7) == 0;
+    value = find_header(head, answer->length, "Content-Length", &length);
+    answer->announced = -1;
+    if (length > 0 && length < 10 && strspn(value, "0123456789") == length)
+        answer->announced = strtol(value, NULL, 10); /* the head's end stops it */
+}
+
 int upgrade_read(const struct upgrade *upgrade, const char *text, size_t length,
                  struct upgrade_answer *ret_answer, struct drarun_error *err)
 {
@@ -125,6 +137,40 @@ int upgrade_read(const struct upgrade *upgrade, const char *text, size_t length,
     value = find_header(text, answer.length, "Sec-WebSocket-Protocol", &value_length);
     if (value_length < sizeof answer.protocol)
         memcpy(answer.protocol, value, value_length);
+    read_extent(text, &answer);
     *ret_answer = answer;
     return 1;
+}
+
+/* RFC 9112 §7.1, without trailers. */
+static bool read_chunks(const char *text, size_t length, struct buf *body)
+{
+    for (;;) {
+        const char *stop = length ? memmem(text, length, "\r\n", 2) : NULL;
+        if (!stop)
+            return false;
+        size_t digits = strspn(text, "0123456789abcdefABCDEF");
+        size_t head = (size_t)(stop - text) + 2;
+        unsigned long size = strtoul(text, NULL, 16);
+        if (digits == 0 || digits > 8 || size == 0)
+            return true; /* its end, or nothing that could be followed */
+        text += head;
+        length -= head;
+        buf_add(body, text, size < length ? size : length);
+        if (length < size + 2)
+            return false;
+        text += size + 2;
+        length -= size + 2;
+    }
+}
+
+bool upgrade_read_body(const struct upgrade_answer *answer, const char *text, size_t length,
+                       struct buf *body)
+{
+    if (answer->chunked)
+        return read_chunks(text, length, body);
+    bool whole = answer->announced >= 0 && length >= (size_t)answer->announced;
+    if (length > 0)
+        buf_add(body, text, whole ? (size_t)answer->announced : length);
+    return whole;
 }

@@ -24,5 +24,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (upgrade_read(&upgrade, (const char *)data, part, &early, &err) > 0)
             abort(); /* an answer has one length */
     }
+    if (rc > 0) {
+        struct buf body = BUF_INIT;
+        upgrade_read_body(&whole, (const char *)data + whole.length, size - whole.length, &body);
+        if (body.len > size - whole.length)
+            abort();
+        buf_done(&body);
+    }
     return 0;
 }

@@ -118,6 +118,8 @@ struct server {
     size_t length;
     unsigned pings;
     int fd;
+    const char *refusal; /* instead of an upgrade, on a connection that stays; NULL: none */
+    char error[512];     /* of the client's */
     bool upgraded, ended;
 };
 
@@ -173,7 +175,11 @@ static void on_request(evutil_socket_t fd, short what, void *arg)
     ssize_t n = read(fd, server->request + server->length, sizeof server->request - server->length);
     assert_true(n > 0 && server->length + (size_t)n < sizeof server->request);
     server->length += (size_t)n;
-    if (strstr(server->request, "\r\n\r\n"))
+    if (!strstr(server->request, "\r\n\r\n"))
+        return;
+    if (server->refusal)
+        send_all(server, server->refusal, strlen(server->refusal));
+    else
         upgrade(server);
 }
 
@@ -195,14 +201,15 @@ static void on_opened(void *arg)
 static void on_ended(const struct drarun_error *err, void *arg)
 {
     struct server *server = arg;
-    assert_null(err);
+    assert_int_equal(!err, !server->refusal);
+    snprintf(server->error, sizeof server->error, "%s", err ? err->text : "");
     server->socket = NULL;
     server->ended = true;
     event_base_loopbreak(server->base);
 }
 
-/* As a shell of `drarun exec -t` at which nobody types, behind a load balancer. */
-static void pings_while_nothing_is_said(void **state)
+/* A server that does as server says, and a client that opens a socket; until that has ended. */
+static void serve(struct server *server, unsigned ping_ms)
 {
     static const struct kube_socket_events events = {
         .opened = on_opened, .data = no_data, .ended = on_ended};
@@ -210,33 +217,74 @@ static void pings_while_nothing_is_said(void **state)
     struct kube_config *config = NULL;
     struct kube_client *client = NULL;
     struct strlist command = STRLIST_INIT;
-    struct server server = {.base = event_base_new(), .fd = -1};
     struct timeval limit = {.tv_sec = 60};
     uint16_t port = 0;
     cleanup_close int api = listen_anywhere(&port);
-    (void)state;
-    server.accepting = event_new(server.base, api, EV_READ, on_accept, &server);
-    event_add(server.accepting, NULL);
+    server->base = event_base_new();
+    server->fd = -1;
+    server->accepting = event_new(server->base, api, EV_READ, on_accept, server);
+    event_add(server->accepting, NULL);
     strlist_add(&command, "sh");
     const struct kube_exec exec = {
         .namespace_ = "default", .pod = "w-0", .container = "c", .command = &command, .tty = true};
     assert_int_equal(load(port, &config, &err), 0);
-    assert_int_equal(kube_client_new(server.base, config, &client, &err), 0);
+    assert_int_equal(kube_client_new(server->base, config, &client, &err), 0);
     assert_int_equal(client->ping_ms, KUBE_PING_MS);
-    client->ping_ms = 20;
-    assert_int_equal(kube_exec_open(client, &exec, &events, &server, &server.socket, &err), 0);
-    event_base_loopexit(server.base, &limit);
-    event_base_dispatch(server.base);
-    assert_true(server.ended);
-    assert_true(server.pings >= PINGS);
-    kube_socket_free(server.socket);
+    client->ping_ms = ping_ms;
+    assert_int_equal(kube_exec_open(client, &exec, &events, server, &server->socket, &err), 0);
+    event_base_loopexit(server->base, &limit);
+    event_base_dispatch(server->base);
+    assert_true(server->ended);
+    kube_socket_free(server->socket);
     kube_client_free(client);
     kube_config_free(config);
     strlist_done(&command);
-    event_free(server.accepting);
-    event_free(server.reading);
-    close(server.fd);
-    event_base_free(server.base);
+    event_free(server->accepting);
+    event_free(server->reading);
+    close(server->fd);
+    event_base_free(server->base);
+}
+
+/* As a shell of `drarun exec -t` at which nobody types, behind a load balancer. */
+static void pings_while_nothing_is_said(void **state)
+{
+    struct server server = {0};
+    (void)state;
+    serve(&server, 20);
+    assert_true(server.pings >= PINGS);
+}
+
+/* By the API server, or by what lies before it, on connections that they keep. */
+static void refusals(void **state)
+{
+    static const struct {
+        const char *answer, *text;
+    } rows[] = {
+        {"HTTP/1.1 403 Forbidden\r\nContent-Length: 58\r\n\r\n"
+         "{\"kind\":\"Status\",\"reason\":\"Forbidden\",\"message\":\"not you\"}",
+         "403: not you"},
+        {"HTTP/1.1 403 Forbidden\r\nTransfer-Encoding: chunked\r\n\r\n"
+         "18\r\n{\"kind\":\"Status\",\"messag\r\nd\r\ne\":\"not you\"}\r\n0\r\n\r\n",
+         "403: not you"},
+        {"HTTP/1.1 502 Bad Gateway\r\ncontent-length: 57\r\n\r\n"
+         "<html><head><title>502 Bad Gateway</title></head></html>\n",
+         "502: Bad Gateway"},
+        {"HTTP/1.1 503 Service Unavailable\r\ntransfer-encoding: chunked\r\n\r\n"
+         "8\r\nno healt\r\n9\r\nhy server\r\n0\r\n\r\n",
+         "503: no healthy server"},
+        {"HTTP/1.1 429 Too Many Requests\r\nContent-Length: 0\r\n\r\n", "429"},
+        {"HTTP/1.1 404 Not Found\r\nTransfer-Encoding: chunked\r\n\r\nno chunk\r\n", "404"},
+        {"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", "no WebSocket: the server answers 200"},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct server server = {.refusal = rows[i].answer};
+        char text[512];
+        serve(&server, KUBE_PING_MS);
+        snprintf(text, sizeof text, "exec in pods/exec \"w-0\" in namespace default: %s",
+                 rows[i].text);
+        assert_string_equal(server.error, text);
+    }
 }
 
 int main(void)
@@ -244,6 +292,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(size_of_a_terminal_before_it_is_open),
         cmocka_unit_test(pings_while_nothing_is_said),
+        cmocka_unit_test(refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
