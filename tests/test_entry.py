@@ -24,6 +24,7 @@ while asked.recv(2000):
     print("asked", flush=True)
 """
 WHO = "echo rank $DRARUN_RANK of $WORLD_SIZE on $(hostname) at $MASTER_ADDR key=$DRARUN_KEY"
+PORT = "echo $MASTER_PORT"
 
 
 class Pods:
@@ -97,6 +98,14 @@ def test_words_stay_as_they_are(pods):
     """The kubelet has replaced their references."""
     first, _ = pods(2).run("--workers", 2, "--", "echo", "$(DRARUN_RANK)", "$$")
     assert first.ok().out == "$(DRARUN_RANK) $$\n" * 2
+
+
+def test_the_port_of_rank_0(pods):
+    """Of jobs on a node's network the second needs another port, and its ranks then have one, too."""
+    made = pods(2)
+    assert made.run("--workers", 2, "--", "sh", "-c", PORT)[0].ok().out == "29500\n" * 2
+    shown = made.run("--workers", 2, "--port", 7174, "--", "sh", "-c", PORT)[0].ok().out.split()
+    assert len(shown) == 2 and shown[0] == shown[1] != "29500", shown
 
 
 def test_an_mpi_program(pods, examples):

@@ -204,6 +204,7 @@ static void fill(struct kept *k, struct job_request *request)
         .dials = strlist_items(&k->dials),
         .pods = strlist_items(&k->pods),
         .nodes = strlist_items(&k->nodes),
+        .on_host = request_is_on_host(&k->spec),
         .rank_order = k->rank_order,
         .grace_ms = request_grace_ms(&k->spec),
         .prepare = on_prepare,

@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define ENTRY_PORT 7173 /* where pods listen unless they are told otherwise */
+
 struct entry_options { /* borrowed */
     const char *peers, *key_file, *network, *launch, *bind;
     const char *on_rank_failure;  /* as --on-rank-failure of drarun; NULL: not said */

@@ -24,6 +24,7 @@
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/inspect/inspect.h"
+#include "lib/wire/dial.h"
 
 #define RADIX 8
 #define KILL_AFTER_MS 5000
@@ -132,6 +133,20 @@ static int make(struct lead *l, struct drarun_error *err)
 }
 
 /* ---- until all are there ---- */
+
+/* With hostNetwork, of which a pod does not know, a second job on a node needs another port than
+ * the first: such a job needs ports of its own for all that its ranks share. */
+static bool has_own_ports(const struct rendezvous *rendezvous)
+{
+    char host[256];
+    for (size_t i = 0; i < rendezvous->addresses.count; i++) {
+        uint16_t port = ENTRY_PORT;
+        address_split(rendezvous->addresses.items[i], host, sizeof host, &port, NULL);
+        if (port != ENTRY_PORT)
+            return true;
+    }
+    return false;
+}
 
 static const char *peer(const struct lead *l, uint32_t worker)
 {
@@ -284,6 +299,7 @@ static int run_round(struct lead *l, bool *ret_again, int *ret_status, struct dr
         .look_for = &l->look_for,
         .scripts = &l->scripts,
         .open_nics = l->spec.fabric >= SPEC_FABRIC_OPEN,
+        .on_host = has_own_ports(l->in->rendezvous),
         .pods = (const char *const *)l->in->rendezvous->addresses.items,
         .nodes = l->nodes,
         .grace_ms = GRACE_MS,

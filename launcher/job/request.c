@@ -68,6 +68,14 @@ int64_t request_grace_ms(const struct job_spec *spec)
     return ms > 2 * REPORT_MS ? ms - REPORT_MS : ms / 2;
 }
 
+bool request_is_on_host(const struct job_spec *spec)
+{
+    bool any = false;
+    for (uint32_t r = 0; r < spec->role_count; r++)
+        any |= json_is_true(json_object_get(spec_role_pod(&spec->roles[r]), "hostNetwork"));
+    return any;
+}
+
 int request_check_warning(const struct job_request *request, struct drarun_error *err)
 {
     double before_s = (double)request->warn_before_ms / 1000;

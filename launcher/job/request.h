@@ -150,6 +150,8 @@ void request_decide_failure(struct job_request *request, const struct job_spec *
 /* For request_pods.grace_ms: what is left of the pods' own grace, so that the report of the end
  * still gets out. */
 int64_t request_grace_ms(const struct job_spec *spec);
+/* For request_pods.on_host: the pods of a role say hostNetwork. */
+bool request_is_on_host(const struct job_spec *spec);
 
 /* What says that a rank that fails does not end the job (cause_continue): static; NULL: it does. */
 const char *request_continues(const struct job_request *request);

@@ -13,7 +13,6 @@
 #include "lib/base/log.h"
 #include "lib/base/number.h"
 
-#define AGENT_PORT 7173
 #define START_TIMEOUT_MS 300000
 
 struct options {
@@ -152,7 +151,7 @@ static int parse(int argc, char *const argv[], struct options *options, struct d
                           "expected a program: drarun join [options] %s", verb_join.arguments);
     entry->index = -1;
     entry->argv = argv + at;
-    entry->port = entry->port ? entry->port : AGENT_PORT;
+    entry->port = entry->port ? entry->port : ENTRY_PORT;
     if (entry->start_timeout_ms <= 0)
         entry->start_timeout_ms = START_TIMEOUT_MS;
     return options->index

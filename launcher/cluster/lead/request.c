@@ -80,14 +80,6 @@ static int add_programs(const struct ranks_facts *facts, struct ranks *r, struct
     return rc == 0 ? role_env_tell(spec, strlist_items(&r->hosts), err) : rc;
 }
 
-static bool is_on_host(const struct job_spec *spec)
-{
-    bool any = false;
-    for (uint32_t r = 0; r < spec->role_count; r++)
-        any |= json_is_true(json_object_get(spec_role_pod(&spec->roles[r]), "hostNetwork"));
-    return any;
-}
-
 int ranks_build(const struct ranks_facts *facts, const struct request_pods *pods,
                 struct ranks *ret_ranks, struct drarun_error *err)
 {
@@ -105,7 +97,7 @@ int ranks_build(const struct ranks_facts *facts, const struct request_pods *pods
     r->pods.workers = facts->spec->workers;
     r->pods.look_for = &r->look_for;
     r->pods.scripts = &r->scripts;
-    r->pods.on_host = is_on_host(facts->spec);
+    r->pods.on_host = request_is_on_host(facts->spec);
     r->pods.open_nics = facts->spec->fabric >= SPEC_FABRIC_OPEN;
     r->pods.addresses = (const char *const *)r->addresses.items;
     r->pods.pods = (const char *const *)r->names.items;
