@@ -120,6 +120,12 @@ static const char *advice(const struct job_request *request, const Drarun__Wire_
     return "";
 }
 
+/* The agent itself has too little of something; what it says of its neighbours has other codes. */
+static bool is_lack(int code)
+{
+    return code == ENOMEM || code == EAGAIN || code == EMFILE || code == ENFILE || code == ENOSPC;
+}
+
 static void on_failure(struct agent *agent, const Drarun__Wire__Failure *failure)
 {
     struct drarun_error err = {0};
@@ -141,7 +147,9 @@ static void on_failure(struct agent *agent, const Drarun__Wire__Failure *failure
         return;
     }
     /* the neighbours of a dead agent often notice before we do */
-    if (kind == DRARUN_ERR_INFRASTRUCTURE && agent->job->remote)
+    if (kind == DRARUN_ERR_INFRASTRUCTURE && agent->job->remote && is_lack(failure->code))
+        job_fail_worker(agent, &err); /* that its peers lose it may be known before */
+    else if (kind == DRARUN_ERR_INFRASTRUCTURE && agent->job->remote)
         job_hear(agent->job, &err);
     else
         job_fail(agent->job, &err);
