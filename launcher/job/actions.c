@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stdio.h>
-#include <string.h>
-
 #include "launcher/job/private.h"
 #include "lib/base/log.h"
 #include "lib/base/unconst.h"
@@ -35,13 +32,7 @@ static void do_launch(struct job *job)
     for (uint32_t i = 0; i < job->count; i++) {
         struct agent *agent = &job->agents[i];
         struct drarun_error err = {0};
-        int rc = agent->launched ? 0 : agent_send_launch(agent);
-        if (rc < 0) {
-            err.code = -rc;
-            err.kind = DRARUN_ERR_INFRASTRUCTURE;
-            snprintf(err.text, sizeof err.text,
-                     "the job does not fit into one message (arguments and environment): %s",
-                     strerror(-rc));
+        if (!agent->launched && agent_send_launch(agent, &err) < 0) {
             job_fail(job, &err);
             return;
         }

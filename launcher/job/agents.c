@@ -261,12 +261,7 @@ static int start_early(struct job *job, struct drarun_error *err)
     if (!channel)
         return error_set(err, ENOMEM, "out of memory");
     connected(agent, channel);
-    rc = agent_send_launch(agent);
-    if (rc < 0)
-        return error_kind(err, DRARUN_ERR_SPEC, -rc,
-                          "the job does not fit into one message (arguments and environment): %s",
-                          strerror(-rc));
-    return 0;
+    return agent_send_launch(agent, err);
 }
 
 static int get_key(const struct job *job, struct tls_key *ret_key, struct drarun_error *err)

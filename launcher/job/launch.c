@@ -183,18 +183,23 @@ int64_t job_start_limit_ms(const struct job *job)
     return PREPARE_MS + (int64_t)job->count * PREPARE_WORKER_MS;
 }
 
-int agent_send_launch(struct agent *agent)
+int agent_send_launch(struct agent *agent, struct drarun_error *err)
 {
     struct job *job = agent->job;
-    struct drarun_error err = {0};
     if (!agent->channel)
         return 0; /* it closed, and how its process ended will be known in a moment */
-    if (!job_launch(job, &err))
-        return -err.code;
+    if (!job_launch(job, err))
+        return -err->code;
     Drarun__Wire__Envelope envelope;
     launch_message_for(job->launch.message, agent->index, agent->session_dir,
                        job_start_limit_ms(job), &envelope);
     int rc = channel_send(agent->channel, &envelope);
     agent->launched = rc == 0;
-    return rc;
+    if (rc == -EMSGSIZE)
+        return error_kind(err, DRARUN_ERR_SPEC, EMSGSIZE,
+                          "the job does not fit into one message (arguments and environment)");
+    if (rc == -ENOMEM)
+        return error_kind(err, DRARUN_ERR_INFRASTRUCTURE, ENOMEM,
+                          "out of memory for the message that starts the job");
+    return 0; /* its connection has ended, as above */
 }

@@ -326,7 +326,7 @@ void job_act(struct job *job, enum job_action action);
 /* ---- launch.c ---- */
 /* The deadline for the present state. */
 int64_t job_start_limit_ms(const struct job *job);
-int agent_send_launch(struct agent *agent);
+int agent_send_launch(struct agent *agent, struct drarun_error *err);
 
 /* ---- dismiss.c ---- */
 /* Lets an agent go: with request_pods.entry it is told how the job has ended. */
