@@ -198,7 +198,8 @@ def noting(drarun, tmp_path):
     def start(*scripts):
         agents[:] = [drarun.start(key, f"n{i}", *words, program=NOTING) for i, words in enumerate(scripts)]
         places = ",".join(f"127.0.0.1:{Agents.port(each)}" for each in agents)
-        return drarun.start("--agents", places, "--key-file", key, "-n", len(agents), "true")
+        return drarun.start("--agents", places, "--key-file", key, "--kill-after", "1000", "-n", len(agents), "true")
+    start.agents = agents
     yield start
     for each in agents:
         each.finish()
@@ -227,13 +228,14 @@ def test_notes_delay_no_failure(noting):
 
 
 def test_notes_of_a_slow_start(noting):
-    """They are not kept until the last agent is ready: they may say what is awaited."""
+    """They are not kept until the last agent is ready: they may say what is awaited. No rank runs yet that a signal would give time."""
     job = noting(("note:early", "ready", *END), ("sleep:60000",))
     readable, _, _ = select.select([job.process.stderr], [], [], patience())
     assert readable and job.process.stderr.readline() == "drarun: worker 0: early\n"
     job.signal(signal.SIGINT)
     result = job.finish()
     assert result.rc == 130, result  # and not 70, after the start took too long
+    assert noting.agents.pop().finish().err == "told to end\n"  # and not left to itself for --kill-after
 
 
 @pytest.mark.skipif(os.path.isdir("/sys/class/infiniband") and os.listdir("/sys/class/infiniband"), reason="this machine has RDMA devices")

@@ -97,16 +97,18 @@ static void do_end(struct job *job, bool at_once)
 static void do_forward(struct job *job)
 {
     const struct job_interrupt *interrupt = &job->interrupt;
-    bool launched = false;
-    for (uint32_t i = 0; i < job->count; i++)
-        launched |= job->agents[i].launched;
-    if (!launched) {
-        do_end(job, false);
-        return;
-    }
     int64_t ms = interrupt->leaving ? job->request->pods->grace_ms : job->request->kill_after_ms;
     job_send_signal(job, interrupt->signo);
     job_start_clock(interrupt->grace_clock, ms);
+}
+
+/* Before the start no rank runs, except that an early agent starts its own at once. */
+static void do_cancel(struct job *job)
+{
+    if (job->early && job->agents[0].launched)
+        do_forward(job);
+    else
+        do_end(job, false);
 }
 
 static void do_drop(struct job *job)
@@ -163,6 +165,9 @@ void job_act(struct job *job, enum job_action action)
     case JOB_DO_END_NOW:
         do_end(job, true);
         output_discard(job->output);
+        return;
+    case JOB_DO_CANCEL:
+        do_cancel(job);
         return;
     case JOB_DO_FORWARD:
         do_forward(job);

@@ -33,6 +33,7 @@ enum job_action {
     JOB_DO_START,   /* tell them to start the ranks */
     JOB_DO_END,     /* tell them to end the ranks */
     JOB_DO_END_NOW, /* tell them to kill the ranks */
+    JOB_DO_CANCEL,  /* tell them to end, or do as the next one if ranks may run already */
     JOB_DO_FORWARD, /* pass the signal on, and give the ranks time */
     JOB_DO_DROP,    /* kill or drop agents */
     JOB_DO_DRAIN,   /* dismiss the agents */

@@ -126,6 +126,7 @@ static void on_message(struct channel *channel, Drarun__Wire__Envelope *message,
         tell((Drarun__Wire__Envelope)WIRE_ENVELOPE(PONG, pong, &pong));
         break;
     case DRARUN__WIRE__ENVELOPE__BODY_END:
+        fprintf(stderr, "told to end\n");
         end();
         break;
     default:
