@@ -12,6 +12,8 @@
 #include "lib/doc/value.h"
 #include "lib/topo/rdma_text.h"
 
+#define LEFT_SHOWN 16 /* NICs: a host's network has every virtual function */
+
 /* ---- what is put in ---- */
 
 static int grow(void *list, size_t count, size_t size, struct drarun_error *err)
@@ -58,9 +60,9 @@ int reading_add_device(struct reading *r, const struct device *device, struct dr
     case DEVICE_OTHER:
         break;
     }
-    if (rc == 0 && (inv->gpu_count > NCCL_GPUS_MAX || inv->nic_count > NCCL_NICS_MAX))
-        return error_kind(err, DRARUN_ERR_SPEC, E2BIG, "worker %u has more than %u GPUs or %u NICs",
-                          r->worker, NCCL_GPUS_MAX, NCCL_NICS_MAX);
+    if (rc == 0 && inv->gpu_count > NCCL_GPUS_MAX)
+        return error_kind(err, DRARUN_ERR_SPEC, E2BIG, "worker %u has more than %u GPUs", r->worker,
+                          NCCL_GPUS_MAX);
     return rc;
 }
 
@@ -225,8 +227,11 @@ static void leave_out(struct reading *r, const struct data_nic *facts,
 
 void inventory_left(const struct inventory *inventory, struct buf *out)
 {
-    for (size_t i = 0; i < inventory->left_count; i++)
+    size_t count = inventory->left_count, shown = count > LEFT_SHOWN ? LEFT_SHOWN - 1 : count;
+    for (size_t i = 0; i < shown; i++)
         buf_printf(out, "%s%s", i ? ", " : "", inventory->left[i].reason);
+    if (shown < count)
+        buf_printf(out, " and %zu others", count - shown);
 }
 
 static void warn_left(struct reading *r)
@@ -269,6 +274,11 @@ int reading_choose_nics(struct reading *r, struct drarun_error *err)
         inv->nics[kept++] = nic;
     }
     inv->nic_count = kept;
+    if (kept > NCCL_NICS_MAX)
+        return error_kind(err, DRARUN_ERR_SPEC, E2BIG,
+                          "worker %u has %zu NICs that can carry data, more than %u: claim those "
+                          "that it is to use",
+                          r->worker, kept, NCCL_NICS_MAX);
     for (size_t n = 0; n < kept; n++)
         describe(inv, &inv->nics[n]);
     warn_left(r);

@@ -123,6 +123,47 @@ static void what_the_pod_shows_of_them(void **state)
     done(&f);
 }
 
+/* As a pod in the host's network shows a host with virtual functions. */
+static void more_nics_than_a_worker_may_use(void **state)
+{
+    static const struct {
+        unsigned active, down;
+    } rows[] = {{64, 0}, {64, 300}, {65, 0}};
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        CLEANUP(buf_done) struct buf probe = BUF_INIT, left = BUF_INIT;
+        CLEANUP(json_decrefp) json_t *shown = NULL;
+        struct slices slices = {0};
+        struct plan_notes notes = {0};
+        struct inventory inventory;
+        struct drarun_error err = {0};
+        for (unsigned n = 0; n < rows[i].active + rows[i].down; n++)
+            buf_printf(
+                &probe,
+                "%s\"mlx5_%u\": {\"pci\": \"0000:%02x:%02x.%u\", \"ports\": [{\"number\": 1, "
+                "\"state\": \"%s\", \"linkLayer\": \"Ethernet\", \"rateMbps\": 100000}]}",
+                n ? ", " : "{\"ibdevs\": {", n, 16 + n / 256, n / 8 % 32, n % 8,
+                n < rows[i].active ? "ACTIVE" : "DOWN");
+        buf_add_str(&probe, "}}");
+        shown = parse(probe.data);
+        const struct plan_worker_input worker = {.probe = shown};
+        const struct plan_input input = {.slices = &slices, .workers = &worker, .worker_count = 1};
+        int rc = inventory_read(&input, 0, &notes, &inventory, &err);
+        assert_int_equal(rc, rows[i].active > 64 ? -E2BIG : 0);
+        if (rc < 0) {
+            assert_non_null(strstr(err.text, "worker 0 has 65 NICs that can carry data"));
+        } else {
+            assert_int_equal(inventory.nic_count, 64);
+            assert_int_equal(inventory.left_count, rows[i].down);
+            inventory_left(&inventory, &left);
+            assert_int_equal(left.data && strstr(left.data, "(port 1 is DOWN) and 285 others"),
+                             rows[i].down == 300);
+            inventory_done(&inventory);
+        }
+        plan_notes_done(&notes);
+    }
+}
+
 /* The scheduler may give a worker two shares of one device for two requests. */
 static void two_shares_of_a_nic(void **state)
 {
@@ -280,6 +321,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(devices_of_the_claims),
         cmocka_unit_test(what_the_pod_shows_of_them),
+        cmocka_unit_test(more_nics_than_a_worker_may_use),
         cmocka_unit_test(two_shares_of_a_nic),
         cmocka_unit_test(sub_functions_of_a_nic),
         cmocka_unit_test(ports_of_a_nic),
