@@ -345,6 +345,19 @@ def test_options_of_env_that_are_not_known_here(imported):
     assert env(job) == {} and "mpirun -x A: nothing in the manifest sets it for the launcher" in notes
 
 
+@pytest.mark.parametrize("implementation", ["MPICH", "OpenMPI"])
+@pytest.mark.parametrize("script,command,given", [
+    ("unset A; mpirun {} app", ["app"], {"B": "2"}), ("unset -v A B; mpirun {} app", ["app"], {}), ("unset -f A; mpirun {} app", ["app"], {"A": "1", "B": "2"}),
+    ("unset A; export A=3; mpirun {} app", ["app"], {"A": "3", "B": "2"}),
+    ("export C=4; unset C; mpirun {} app", ["app"], {"A": "1", "B": "2"}),
+    (". /opt/setvars.sh; unset C B; mpirun {} app", ["/bin/bash", "-c", ". /opt/setvars.sh\nunset C B\nexec app"], {"A": "1"})])
+def test_variables_that_are_unset(imported, implementation, script, command, given):
+    """They are not the ranks', whether these inherit all or are given some."""
+    words = script.format("-x A -x B -x C" if implementation == "OpenMPI" else "")
+    job, notes = imported(mpijob(words, mpiImplementation=implementation, launcher={"env": [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}]}))
+    assert first(job)["command"] == command and env(job) == given and '"unset' not in notes
+
+
 @pytest.mark.parametrize("implementation,shell,command", [
     ("OpenMPI", "-lc", ["app"]), ("MPICH", "-c", ["app"]), ("MPICH", "-lc", ["bash", "-lc", "exec app"])])
 def test_a_login_shell(imported, implementation, shell, command):

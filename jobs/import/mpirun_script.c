@@ -153,6 +153,50 @@ static void change_directory(struct mpirun *m, const char *word)
     strlist_done(&fields);
 }
 
+/* Ranks are not meant to have it, so that nothing is said of it. */
+static void take_back(struct launcher_variable *v)
+{
+    v->is_exported = false;
+    v->is_used = true;
+}
+
+/* A name of "unset" or "env -u", of which mpirun has no variable then. */
+static void unset_name(struct mpirun *m, const char *by, const char *word)
+{
+    struct strlist fields = STRLIST_INIT;
+    enum shell_worth worth = shell_expand(word, launcher_env_look_up, &m->env, &fields, NULL);
+    bool is_known = worth == SHELL_LITERAL && fields.count == 1;
+    struct launcher_variable *v = is_known ? launcher_env_find(&m->env, fields.items[0]) : NULL;
+    m->env.failed |= fields.failed;
+    strlist_done(&fields);
+    if (v) {
+        take_back(v);
+        v->is_own = false;
+    } else if (!is_known) {
+        reader_fail(m->node, "the launcher's \"%s %.80s\" is left out: the name is not known here",
+                    by, word);
+    } else if (json_array_size(m->env.sources) > 0) {
+        reader_fail(m->node,
+                    "the launcher's \"%s %.80s\" is left out: which variables its envFrom has "
+                    "is not known here",
+                    by, word);
+    }
+}
+
+/* What lines before it that ranks' shells run too may have set, those unset as well. */
+static void unset_names(struct mpirun *m, const struct shell_command *command)
+{
+    for (size_t i = 1; i < command->words.count; i++) {
+        const char *word = command->words.items[i];
+        if (strcmp(word, "-f") == 0)
+            return; /* functions */
+        if (word[0] != '-')
+            unset_name(m, "unset", word);
+    }
+    if (m->needs_shell)
+        keep_line(m, command);
+}
+
 static const char inherited[] = "cd ulimit source . umask module ml conda spack eval pushd shopt";
 
 static const char exporters[] = "export declare typeset readonly";
@@ -236,6 +280,8 @@ static void before_line(struct mpirun *m, const struct shell_command *command)
         keep_line(m, command);
     } else if (strcmp(first, "set") == 0) {
         set_options(m, command);
+    } else if (strcmp(first, "unset") == 0) {
+        unset_names(m, command);
     } else {
         forget_names(m, command);
         leave_out(m, command, "there is no launcher pod's script");
@@ -275,41 +321,12 @@ static void assign_operand(struct mpirun *m, const char *word)
     strlist_done(&fields);
 }
 
-/* Ranks are not meant to have it, so that nothing is said of it. */
-static void take_back(struct launcher_variable *v)
-{
-    v->is_exported = false;
-    v->is_used = true;
-}
-
 /* env -i: nothing of the launcher's reaches mpirun. */
 static void forget_all(struct mpirun *m)
 {
     for (size_t i = 0; i < m->env.count; i++)
         take_back(&m->env.list[i]);
     json_array_clear(m->env.sources);
-}
-
-/* A name of env -u, of which mpirun has no variable then. */
-static void unset_name(struct mpirun *m, const char *word)
-{
-    struct strlist fields = STRLIST_INIT;
-    enum shell_worth worth = shell_expand(word, launcher_env_look_up, &m->env, &fields, NULL);
-    bool is_known = worth == SHELL_LITERAL && fields.count == 1;
-    struct launcher_variable *v = is_known ? launcher_env_find(&m->env, fields.items[0]) : NULL;
-    m->env.failed |= fields.failed;
-    strlist_done(&fields);
-    if (v)
-        take_back(v);
-    else if (!is_known)
-        reader_fail(m->node,
-                    "the launcher's \"env -u %.80s\" is left out: the name is not known here",
-                    word);
-    else if (json_array_size(m->env.sources) > 0)
-        reader_fail(m->node,
-                    "the launcher's \"env -u %.80s\" is left out: which variables its envFrom has "
-                    "is not known here",
-                    word);
 }
 
 /* What env reads as of getopt_long. */
@@ -366,7 +383,7 @@ static void take_env_options(struct mpirun *m, const struct strlist *words, size
             if (o->letter == 'i')
                 forget_all(m);
             else if (o->letter == 'u' && value)
-                unset_name(m, value);
+                unset_name(m, "env -u", value);
             else if (o->letter == 'C')
                 directory = value;
         }
