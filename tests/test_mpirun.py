@@ -78,6 +78,15 @@ def test_no_descriptor_is_inherited(drarun):
     assert result.out.split() == ["0", "1", "2"]
 
 
+def test_descriptors_for_all_workers(drarun):
+    """The agent of mpirun has a connection of it for each: beyond its limit mpirun would wait for ever."""
+    def limit(workers):
+        script = "awk '/Max open files/ {print $4}' /proc/$PPID/limits"
+        return int(drarun("--workers", workers, "--radix", 2, "--launch", "mpirun", "sh", "-c", script,
+                          under=["sh", "-c", 'ulimit -Sn 64; exec "$@"', "sh"]).ok().out)
+    assert limit(6) - limit(3) == 3
+
+
 def test_no_rank_variables(drarun):
     """What mpirun starts are the ranks: ours must say nothing of them."""
     result = drarun(*LOCAL, "env").ok()

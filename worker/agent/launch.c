@@ -186,7 +186,10 @@ static struct room_files count_files(const struct agent_job *job)
     uint32_t neighbours = job->map.workers > 1 ? job->wire->radix + 1 : 0;
     if (neighbours > job->map.workers)
         neighbours = job->map.workers;
-    return room_files(job->pmix, job->wire->stdin_rank == -2, neighbours);
+    struct room_files files = room_files(job->pmix, job->wire->stdin_rank == -2, neighbours);
+    if (job->mpirun && job->worker == 0)
+        files.beside += job->map.workers; /* mpirun's connections to them, all at once */
+    return files;
 }
 
 int agent_check_room(const struct agent *agent, uint32_t ranks, uint32_t all,
