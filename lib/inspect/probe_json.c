@@ -167,13 +167,24 @@ static void add_inter_socket(json_t *probe, const struct topo_host *host)
     json_object_set_new(probe, "interSocketGBs", json_real(gbs));
 }
 
-/* The interface by which the pod, or a host, is reached: that of its default route. */
-static void add_pod_interface(json_t *probe, int root)
+#define USUAL_INTERFACE "eth0" /* what is taken for it where nothing is told */
+
+static bool has_netdev(const struct topo_host *host, const char *name)
+{
+    for (size_t i = 0; i < host->netdev_count; i++)
+        if (strcmp(host->netdevs[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* The interface by which the pod, or a host, is reached: that of its default route. Routers give a
+ * host's NICs one each with IPv6, all with the same metric. */
+static void add_pod_interface(json_t *probe, const struct topo_host *host, int root)
 {
     struct strlist names = STRLIST_INIT;
     if (default_routes_read(root, false, &names, NULL) == 0 && names.count == 0)
         default_routes_read(root, true, &names, NULL);
-    if (names.count == 1)
+    if (names.count == 1 || (names.count > 1 && !has_netdev(host, USUAL_INTERFACE)))
         member_text(probe, "podInterface", names.items[0]);
     strlist_done(&names);
 }
@@ -206,7 +217,7 @@ json_t *probe_json(const struct topo_host *host, int root, const struct strlist 
     add_cpus(probe, host);
     add_inter_socket(probe, host);
     add_imex_channels(probe, host);
-    add_pod_interface(probe, root);
+    add_pod_interface(probe, host, root);
     add_files(probe, root, files);
     member_tri(gdr, "peermem", host->peermem);
     member_tri(gdr, "dmabuf", host->dmabuf);

@@ -95,6 +95,39 @@ static void tells_no_capability(void **state)
     tree_drop(&tree);
 }
 
+#define DEFAULT_BY(name)                                                                           \
+    "00000000000000000000000000000000 00 00000000000000000000000000000000 00 "                     \
+    "fe800000000000000000000000000001 00000400 00000001 00000000 00000003 " name "\n"
+
+/* By the default route; of several the usual one, else the first: one that is there. */
+static void tells_the_pods_interface(void **state)
+{
+    static const struct {
+        const char *netdevs[3], *routes, *name;
+    } rows[] = {
+        {{"eth0", "net1"}, DEFAULT_BY("net1"), "net1"},
+        {{"eth0", "net1"}, DEFAULT_BY("net1") DEFAULT_BY("eth0"), NULL}, /* eth0 */
+        {{"ens3", "ens4"}, DEFAULT_BY("ens3") DEFAULT_BY("ens4"), "ens3"},
+        {{"ens3"}, "", NULL},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct tree tree = tree_new();
+        char path[128];
+        for (size_t n = 0; n < ARRAY_LEN(rows[i].netdevs) && rows[i].netdevs[n]; n++) {
+            snprintf(path, sizeof path, "sys/class/net/%s/mtu", rows[i].netdevs[n]);
+            tree_file(&tree, path, "1500\n");
+        }
+        tree_file(&tree, "proc/net/ipv6_route", rows[i].routes);
+        json_t *document = look(&tree, NULL);
+        const json_t *probe = json_object_get(document, "probe");
+        const char *name = json_string_value(json_object_get(probe, "podInterface"));
+        assert_string_equal(name ? name : "", rows[i].name ? rows[i].name : "");
+        json_decref(document);
+        tree_drop(&tree);
+    }
+}
+
 static void opens_verbs_devices(void **state)
 {
     (void)state;
@@ -399,6 +432,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tells_limits),
         cmocka_unit_test(tells_no_capability),
+        cmocka_unit_test(tells_the_pods_interface),
         cmocka_unit_test(opens_verbs_devices),
         cmocka_unit_test(brings_device_metadata),
         cmocka_unit_test(tells_narrow_links),
