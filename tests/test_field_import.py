@@ -784,6 +784,16 @@ def test_values_from_elsewhere(imported):
     assert "the launcher's variables P_NCCL_ALGO, A are left out: mpirun does not hand them on" in notes
 
 
+def test_variables_of_a_config_map_of_the_workers(imported):
+    """They stay, and would take the place of what is derived."""
+    job, sources = yaml.safe_load(mpijob(["mpirun", "app"])), [{"configMapRef": {"name": "c"}}, {"configMapRef": {"name": "c"}, "prefix": "P_"}, {"secretRef": {"name": "s"}}]
+    job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]["envFrom"] = sources
+    config = {"kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"MASTER_ADDR": "m-0", "NCCL_DEBUG": "INFO", "NCCL_IB_HCA": "mlx5_0"}}
+    job, notes = imported(yaml.safe_dump(job) + "\n---\n" + yaml.safe_dump(config))
+    assert first(job)["envFrom"] == sources and notes.count("the ConfigMap c gives the ranks ") == 1
+    assert "the ConfigMap c gives the ranks MASTER_ADDR, NCCL_IB_HCA, in place of what is derived" in notes
+
+
 def field(name, path):
     return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
 

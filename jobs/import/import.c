@@ -701,7 +701,7 @@ static int build(struct import *im, char *const *program, json_t **ret_job,
         json_decref(template);
         return import_refuse(im->workload, err, "has no name: add metadata.name");
     }
-    import_container(&im->pod, template, im->job);
+    import_container(im->objects, &im->pod, template, im->job);
     if (im->has_launcher)
         import_keys(&im->pod, template);
     import_claims(im->objects, &im->pod, template, im->job);

@@ -180,7 +180,8 @@ void import_network(const struct reader_node *pod, json_t *spec);
 
 /* devices.gpus from the limit of an extended resource; environment variables that are derived or
  * move to nccl.env. Works on the first container. */
-void import_container(const struct reader_node *pod, json_t *template, json_t *spec);
+void import_container(const struct import_objects *objects, const struct reader_node *pod,
+                      json_t *template, json_t *spec);
 
 /* Into nccl.env of spec; a switch of demonstrations gets a remark. */
 void import_nccl_variable(const struct reader_node *node, const char *name, const char *value,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a worker's first container brings: GPUs of a device plugin, variables, its program. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -304,7 +305,49 @@ static void take_env(const struct reader_node *container, json_t *copy, json_t *
         json_object_del(copy, "env");
 }
 
-void import_container(const struct reader_node *pod, json_t *template, json_t *spec)
+/* Keys that would be left out as variables of the container: there is no list without them. */
+static void explain_source(const struct reader_node *source, const struct import_objects *objects)
+{
+    CLEANUP(buf_done) struct buf names = BUF_INIT;
+    struct reader_node reference;
+    const char *key = NULL;
+    json_t *value = NULL;
+    const struct reader_node *map =
+        import_object(source, "configMapRef", &reference)
+            ? import_find(objects, "ConfigMap", import_text(&reference, "name"))
+            : NULL;
+    if (!map)
+        return;
+    json_object_foreach(json_object_get(map->value, "data"), key, value)
+    {
+        char name[256];
+        snprintf(name, sizeof name, "%s%s", import_text(source, "prefix"), key);
+        if (import_variable(name, json_string_value(value)) != IMPORT_VARIABLE_OTHER)
+            buf_printf(&names, "%s%s", names.len ? ", " : "", name);
+    }
+    source->reader->texts.failed |= names.failed;
+    if (names.len)
+        reader_fail(source,
+                    "the ConfigMap %s gives the ranks %.300s, in place of what is derived from "
+                    "what the worker holds or is each rank's own: take that out of it",
+                    import_text(&reference, "name"), names.data);
+}
+
+static void explain_sources(const struct reader_node *container,
+                            const struct import_objects *objects)
+{
+    struct reader_node list;
+    if (!reader_get(container, "envFrom", &list))
+        return;
+    for (size_t i = 0; i < json_array_size(list.value); i++) {
+        struct reader_node item = reader_item(&list, i);
+        if (json_is_object(item.value))
+            explain_source(&item, objects);
+    }
+}
+
+void import_container(const struct import_objects *objects, const struct reader_node *pod,
+                      json_t *template, json_t *spec)
 {
     struct reader_node containers, first, resources;
     if (!first_container(pod, &containers, &first))
@@ -313,6 +356,7 @@ void import_container(const struct reader_node *pod, json_t *template, json_t *s
     if (reader_get(&first, "resources", &resources) && json_is_object(resources.value))
         take_gpus(&resources, copy, spec);
     take_env(&first, copy, spec);
+    explain_sources(&first, objects);
     import_sshd(&first, copy);
 }
 

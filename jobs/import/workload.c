@@ -110,7 +110,7 @@ static void explain_pods(struct import *im, const struct reader_node *object)
             !json_is_object(pod.value))
             continue;
         json_t *copy = json_deep_copy(template.value), *unused = json_object();
-        import_container(&pod, copy, unused);
+        import_container(im->objects, &pod, copy, unused);
         import_claims(im->objects, &pod, copy, unused);
         json_decref(copy);
         json_decref(unused);
