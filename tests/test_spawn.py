@@ -185,6 +185,15 @@ def test_program_in_directory_of_info(spawn, mpi, tmp_path):
 
 
 @pytest.mark.matrix(1)
+def test_program_in_the_working_directory(spawn, mpi, tmp_path):
+    """What no directory of PATH has is looked for there, as by Open MPI's own mpirun."""
+    program = Path(mpi.compile("mpi_spawn.c"))
+    (tmp_path / program.name).symlink_to(program)
+    result = spawn("-n", 1, "--slots", 3, case=["info", "path", "/nonexistent"]).ok()
+    assert len(children(result)) == 2
+
+
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize("options,case,says", [
     (["-n", 2, "--slots", 3], ["own", 2], "2 ranks are asked for, 1 slot is free: --slots N gives each worker N, --oversubscribe"),
     (["--workers", 2, "-n", 2, "--slots", 2], ["/nonexistent/program", 2], "/nonexistent/program"),

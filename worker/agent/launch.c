@@ -174,7 +174,11 @@ int agent_check_programs(const struct agent *agent, const struct rank_group *gro
             return error_set(err, ENOMEM, "out of memory");
         if (agent->job.apps[app]->expand > 0 && strstr(argv.items[0], "$("))
             continue; /* a variable of the rank's own, which the start replaces */
-        int rc = ranks_check_program(argv.items, env.items, agent->job.apps[app]->wd, err);
+        const struct rank_request request = {.argv = argv.items,
+                                             .env = env.items,
+                                             .wd = agent->job.apps[app]->wd,
+                                             .here = group->spawned};
+        int rc = ranks_check_program(&request, err);
         if (rc < 0)
             return rc;
     }
@@ -379,6 +383,7 @@ static int start_rank(struct agent *agent, uint32_t index, struct program *progr
                              : program->argv,
         .env = env.items,
         .wd = job->apps[place.app]->wd,
+        .here = agent_job_group_of(job, rank)->spawned,
         .cpus = known->cpus,
         .cpu_count = known->cpu_count,
         .stdin_open = (job->wire->stdin_rank == -2 && rank < agent_job_launched_ranks(job)) ||

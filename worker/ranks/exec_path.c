@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -95,8 +94,8 @@ static int fail_unknown(int dir, const char *program, struct drarun_error *err)
                       program);
 }
 
-int exec_path_find(int dir, const char *program, char *const *env, char ret_path[PATH_MAX],
-                   struct drarun_error *err)
+int exec_path_find(int dir, const char *program, char *const *env, bool here,
+                   char ret_path[PATH_MAX], struct drarun_error *err)
 {
     char path[PATH_MAX], refused[PATH_MAX] = "";
     if (!*program)
@@ -121,6 +120,10 @@ int exec_path_find(int dir, const char *program, char *const *env, char ret_path
         }
         if (!is_elsewhere(code) && !*refused)
             memcpy(refused, path, (size_t)n + 1);
+    }
+    if (here && try_file(dir, program) == 0) {
+        snprintf(ret_path, PATH_MAX, "./%s", program); /* a file's name is shorter */
+        return 0;
     }
     if (*refused)
         return exec_reason(dir, refused, EACCES, err);

@@ -554,14 +554,20 @@ int ranks_input(struct ranks *ranks, const void *data, size_t length)
 
 /* ---- starting ---- */
 
-int ranks_check_program(char *const *argv, char *const *env, const char *wd,
+static int find_program(const struct rank_request *request, char path[PATH_MAX], int *ret_dir,
                         struct drarun_error *err)
+{
+    int rc = exec_path_open_wd(request->wd, ret_dir, err);
+    return rc < 0
+               ? rc
+               : exec_path_find(*ret_dir, request->argv[0], request->env, request->here, path, err);
+}
+
+int ranks_check_program(const struct rank_request *request, struct drarun_error *err)
 {
     char path[PATH_MAX];
     cleanup_close int dir = -1;
-    int rc = exec_path_open_wd(wd, &dir, err);
-    if (rc == 0)
-        rc = exec_path_find(dir, argv[0], env, path, err);
+    int rc = find_program(request, path, &dir, err);
     return rc < 0 ? rc : exec_reason_check(dir, path, err);
 }
 
@@ -592,9 +598,7 @@ static int start_process(struct ranks *ranks, const struct rank_request *request
 {
     char path[PATH_MAX];
     cleanup_close int dir = -1;
-    int rc = exec_path_open_wd(request->wd, &dir, err);
-    if (rc == 0)
-        rc = exec_path_find(dir, request->argv[0], request->env, path, err);
+    int rc = find_program(request, path, &dir, err);
     if (rc < 0)
         return rc;
     const struct spawn spawn = {

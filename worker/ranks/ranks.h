@@ -33,6 +33,7 @@ struct rank_request {
     char *const *argv; /* argv[0] is looked up in the PATH of env, as execvpe does */
     char *const *env;
     const char *wd;       /* NULL or empty: the agent's */
+    bool here;            /* argv[0] is looked up in wd, too, after PATH: Open MPI's spawn */
     const uint32_t *cpus; /* to bind to; none: unchanged */
     size_t cpu_count;
     bool stop;       /* before its first instruction, as by SIGSTOP */
@@ -119,9 +120,9 @@ void ranks_free(struct ranks *ranks);
  * no callback tells of it: the owner calls ranks_end. -ECANCELED after ranks_end. */
 int ranks_start(struct ranks *ranks, const struct rank_request *request, struct drarun_error *err);
 
-/* Checks that the program can be started, without starting it; same errors as ranks_start. */
-int ranks_check_program(char *const *argv, char *const *env, const char *wd,
-                        struct drarun_error *err);
+/* Checks that the program of argv, env, wd and here of a request can be started, without starting
+ * it; same errors as ranks_start. */
+int ranks_check_program(const struct rank_request *request, struct drarun_error *err);
 
 /* The launcher has written (or dropped) so many bytes. */
 void ranks_output_done(struct ranks *ranks, size_t bytes);

@@ -70,7 +70,7 @@ static int start(const char *wd, const char *program, const char *path, struct d
     memset(err, 0, sizeof *err);
     int rc = exec_path_open_wd(wd, &at, err);
     if (rc == 0)
-        rc = exec_path_find(at, program, env, found, err);
+        rc = exec_path_find(at, program, env, false, found, err);
     if (rc < 0)
         return rc;
     struct spawn spawn = {
@@ -184,22 +184,32 @@ static void search_order(void **state)
     make_text("sh", "#!/bin/sh\n", 0644); /* passed over: execvpe goes on after EACCES */
     snprintf(path, sizeof path, "PATH=/nowhere:%s:/etc/passwd:/bin", dir);
     char *const *env = WORDS("PATHS=/x", path);
-    assert_int_equal(exec_path_find(AT_FDCWD, "sh", env, found, &err), 0);
+    assert_int_equal(exec_path_find(AT_FDCWD, "sh", env, false, found, &err), 0);
     assert_string_equal(found, "/bin/sh");
     /* what was passed over is named when nothing else is found */
     make_text("only-here", "", 0644);
-    assert_int_equal(exec_path_find(AT_FDCWD, "only-here", env, found, &err), -EACCES);
+    assert_int_equal(exec_path_find(AT_FDCWD, "only-here", env, false, found, &err), -EACCES);
     assert_non_null(strstr(err.text, "only-here: the file is not marked executable"));
     /* an empty entry is the directory that the rank starts in */
     make_text("local", "#!/bin/sh\n", 0755);
     cleanup_close int at = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
     char *const *here = WORDS("PATH=/bin:");
-    assert_int_equal(exec_path_find(at, "local", here, found, &err), 0);
+    assert_int_equal(exec_path_find(at, "local", here, false, found, &err), 0);
     assert_string_equal(found, "./local");
-    assert_int_equal(exec_path_find(at, "./local", NULL, found, &err), 0);
+    assert_int_equal(exec_path_find(at, "./local", NULL, false, found, &err), 0);
     assert_string_equal(found, "./local");
+    /* and with `here` each directory, after all others */
+    char *const *elsewhere = WORDS("PATH=/bin");
+    assert_int_equal(exec_path_find(at, "local", elsewhere, false, found, &err), -ENOENT);
+    assert_int_equal(exec_path_find(at, "local", elsewhere, true, found, &err), 0);
+    assert_string_equal(found, "./local");
+    make_text("ls", "#!/bin/sh\n", 0755);
+    assert_int_equal(exec_path_find(at, "ls", elsewhere, true, found, &err), 0);
+    assert_string_equal(found, "/bin/ls");
+    assert_int_equal(exec_path_find(at, "only-here", elsewhere, true, found, &err), -ENOENT);
+    assert_non_null(strstr(err.text, "not marked executable"));
     /* without PATH, the system's own */
-    assert_int_equal(exec_path_find(AT_FDCWD, "sh", NULL, found, &err), 0);
+    assert_int_equal(exec_path_find(AT_FDCWD, "sh", NULL, false, found, &err), 0);
 }
 
 static void load_program(struct buf *program)

@@ -630,14 +630,17 @@ static void errors_name_rank_and_program(void **state)
     assert_int_equal(ranks_start(f->ranks, &request, &err), -ENOENT);
     assert_string_equal(err.text, "start rank 7: no program no-such in PATH");
     assert_int_equal(err.kind, DRARUN_ERR_NOT_FOUND);
-    assert_int_equal(ranks_check_program(request.argv, env, NULL, &err), -ENOENT);
+    assert_int_equal(ranks_check_program(&request, &err), -ENOENT);
     assert_int_equal(err.kind, DRARUN_ERR_NOT_FOUND);
     request.argv = WORDS("/etc");
     assert_int_equal(ranks_start(f->ranks, &request, &err), -EACCES);
     assert_int_equal(err.kind, DRARUN_ERR_NOT_EXECUTABLE);
-    assert_int_equal(ranks_check_program(request.argv, env, NULL, &err), -EACCES);
-    assert_int_equal(ranks_check_program(WORDS("sh"), env, "/tmp", &err), 0);
-    assert_int_equal(ranks_check_program(WORDS("sh"), env, "/no/such", &err), -ENOENT);
+    assert_int_equal(ranks_check_program(&request, &err), -EACCES);
+    request.argv = WORDS("sh");
+    request.wd = "/tmp";
+    assert_int_equal(ranks_check_program(&request, &err), 0);
+    request.wd = "/no/such";
+    assert_int_equal(ranks_check_program(&request, &err), -ENOENT);
     /* the slot can be used again, and the job goes on to its end */
     start_one(f, 0, WORDS("echo", "fine"), false);
     wait_all(f);
