@@ -615,10 +615,12 @@ def test_env_of_a_captured_tree(env, tmp_path, fixture, profile, path, line):
 ROUTES = "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\tWindow\tIRTT\n"
 
 
-@pytest.mark.parametrize("names,want", [(["ens5"], "ens5"), ([], "eth0"), (["ens5", "ens6"], "eth0")])
+@pytest.mark.parametrize("names,want", [(["ens5"], "ens5"), ([], "eth0"), (["ens5", "ens6"], "ens5"), (["ens5", "eth0"], "eth0")])
 def test_socket_interface_is_that_of_the_default_route(env, tmp_path, names, want):
-    """Of two of the same metric none is the one."""
+    """Of two of the same metric eth0, else the first."""
     root = make_tree(load("fixtures", "dgx-h100"), tmp_path)
+    for each in names:
+        (root / "sys/class/net" / each).mkdir(exist_ok=True)
     (root / "proc/net").mkdir(parents=True, exist_ok=True)
     (root / "proc/net/route").write_text(ROUTES + "".join(
         f"{name}\t00000000\t0100000A\t0003\t0\t0\t0\t00000000\t0\t0\t0\n" for name in names))
