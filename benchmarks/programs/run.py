@@ -159,8 +159,10 @@ def run_tests(built, tests, options, ours, rounds):
             if not built.program(test).exists():
                 count["not compiled"] += 1
                 continue
-            mine = allowing_children(ours) if test.spawns else ours
-            found = compare(test_once(built, test, peer, options.limit), test_once(built, test, mine), rounds)
+            theirs, mine = peer, ours
+            if test.spawns:
+                theirs, mine = with_options(peer, suite.PEERS_SLOTS.get(built.name, [])), with_options(ours, suite.OUR_SLOTS)
+            found = compare(test_once(built, test, theirs, options.limit), test_once(built, test, mine), rounds)
             count[found["verdict"]] += 1
             if found["verdict"] != "passes" or len(found["ours"]) > 1:
                 said = [f"{who} said: {what}" for who, key in ((peer.name, "peer"), (ours.name, "ours")) for what in found[key] if what]
@@ -168,10 +170,8 @@ def run_tests(built, tests, options, ours, rounds):
     return count, remarks
 
 
-def allowing_children(launcher):
-    """With slots for all children of a test. --oversubscribe would not do: these tests take MPI_UNIVERSE_SIZE, which is the slots, for a limit, and
-    children as many as that exchange no message with their parents."""
-    return Launcher(launcher.name, launcher.program, [*launcher.options, "--slots", "64"], launcher.env)
+def with_options(launcher, options):
+    return Launcher(launcher.name, launcher.program, [*launcher.options, *options], launcher.env)
 
 
 def test_once(built, test, launcher, limit=120):

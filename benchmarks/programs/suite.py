@@ -26,6 +26,13 @@ WAITS = {"MPICH 5": {"MPIR_CVAR_CH4_PROGRESS_THROTTLE": "1", "MPIR_CVAR_CH4_PROG
 # What tests that spawn want beside: "shm fabric does not support Spawns", says Intel MPI of what it takes on one node.
 SPAWNS = {"Intel MPI": {"I_MPI_FABRICS": "shm:ofi"}}
 
+# Slots for their children: these tests take MPI_UNIVERSE_SIZE, which is the slots, for a limit, and with a child less than that do nothing and say
+# that they found no error. --oversubscribe leaves it as it is; Hydra has no slots.
+SLOTS = 64
+OPEN_MPI_SLOTS = ["--host", f"localhost:{SLOTS}"]
+PEERS_SLOTS = {"Open MPI 4.1": OPEN_MPI_SLOTS, "Open MPI 5": OPEN_MPI_SLOTS}
+OUR_SLOTS = ["--slots", str(SLOTS)]
+
 # The MPI standard of each library, for lines that ask for a newer one. Open MPI hides what MPI 3 removed, though it has it.
 OPEN_MPI_FLAGS = "-DOMPI_OMIT_MPI1_COMPAT_DECLS=0"
 STANDARD = {"Open MPI 4.1": (3, 1), "Open MPI 5": (3, 1), "MPICH 4.0": (4, 0), "MPICH 5": (5, 0), "Intel MPI": (4, 1)}
