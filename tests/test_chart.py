@@ -568,7 +568,7 @@ def test_pod_monitor_of_the_controller(helm):
 
 
 def test_pod_monitor_of_jobs(helm, drarun, examples):
-    """It selects launchers, and not workers, whoever makes these; the policy of a namespace of jobs has no word about launchers' pods."""
+    """It selects the launcher's pod and no worker's, whether drarun or an Indexed Job has made the worker. That pod has the port it asks for."""
     assert [name for kind, name in helm.rendered(podMonitor={"enabled": True}) if kind == "PodMonitor"] == [CONTROLLER, "drarun-jobs"]
     made = helm.rendered(podMonitor={"enabled": True}, controller={"namespace": "train"})["PodMonitor", "drarun-jobs"]["spec"]
     assert made["namespaceSelector"] == {"matchNames": ["train"]} and made["podMetricsEndpoints"][0]["port"] == "metrics"

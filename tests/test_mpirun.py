@@ -79,7 +79,7 @@ def test_no_descriptor_is_inherited(drarun):
 
 
 def test_descriptors_for_all_workers(drarun):
-    """The agent of mpirun has a connection of it for each: beyond its limit mpirun would wait for ever."""
+    """Its limit of open files grows with the workers, for each of which mpirun has a connection over worker 0's agent."""
     def limit(workers):
         script = "awk '/Max open files/ {print $4}' /proc/$PPID/limits"
         return int(drarun("--workers", workers, "--radix", 2, "--launch", "mpirun", "sh", "-c", script,

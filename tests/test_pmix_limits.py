@@ -25,7 +25,9 @@ def ask(line, expected="rc=0"):
     server.sendall(f"cmd={line}\\n".encode())
     answer = ""
     while not answer.endswith("\\n"):
-        answer += server.recv(4096).decode()
+        came = server.recv(4096).decode()
+        assert came, (line, answer)
+        answer += came
     assert expected in answer, (line, answer)
 
 for session in range(12):
