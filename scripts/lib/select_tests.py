@@ -15,7 +15,8 @@ from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2]
 
-# Programs of the build, and the whole-program tests that run them, as patterns of ctest names.
+# Programs of the build, and the whole-program tests that run them, as patterns of ctest names. Files that share another's process
+# (ALSO in tests/CMakeLists.txt) go by its name: test_cluster_bench is in node.test_cluster_failures.
 PROGRAMS = {
     "anywhere/bin/drarun-bench": r"mpi\.test_bench(_nccl)?$|cli\.test_install|harness\.test_release|node\.test_cluster_mpi",
     "anywhere/lib/drarun/bench-mpi-mpich.so": r"mpi\.test_bench$",
@@ -23,11 +24,11 @@ PROGRAMS = {
     "anywhere/lib/drarun/bench-nccl.so": r"mpi\.test_bench_nccl",
     "bin/drarun": r"(cli|worker|mpi|soak)\.",
     "bin/drarun-attach": r"(plugin|vm|node)\.|worker\.test_static$",
-    "bin/drarun-bench": r"mpi\.test_bench|cli\.test_(bench_judge|fallbacks|install|libdrarun|skew)|node\.test_cluster_(bench|accept)",
+    "bin/drarun-bench": r"mpi\.test_bench|cli\.test_(bench_judge|fallbacks|install|libdrarun|skew)|node\.test_cluster_(failures|accept)",
     "bin/drarun-plugin": r"plugin\.|vm\.|cluster\.test_(plugin|deploy)|cli\.test_plugin|node\.test_(plugin|cluster_(plugin|devices|failures|fallbacks|gang|skew|waiting))",
     "bin/drarun-worker": r"(cli|worker|mpi|soak|node)\.",
-    "lib/drarun/bench-mpi.so": r"mpi\.test_bench|node\.test_cluster_bench",
-    "lib/drarun/bench-nccl.so": r"mpi\.test_bench_nccl|node\.test_cluster_bench",
+    "lib/drarun/bench-mpi.so": r"mpi\.test_bench|node\.test_cluster_failures",
+    "lib/drarun/bench-nccl.so": r"mpi\.test_bench_nccl|node\.test_cluster_failures",
     "lib/libdrarun.so": r"cli\.test_(libdrarun|library_local|python|install|ray|notebook|skew)|unit\.test_status_document|node\.test_cluster_(jobs|kfp)",
     "libexec/drarun/drarun-cluster": r"(cluster|node)\.|cli\.test_(alloc|follow|kfp|large_job|lead|render)",
     "libexec/drarun/drarun-nvml": r"plugin\.|unit\.plugin_(nvml|xids)_test$|cluster\.test_plugin_slices|cli\.test_(install|plugin)",
@@ -65,6 +66,7 @@ FOLDERS = (
     (r"examples/", r"cli\.test_(examples|render|validate|plan|kfp|notebook|ray)|node\.test_cluster_examples"),
     (r"benchmarks/bench/", r"mpi\.test_bench|cli\.test_bench_judge"),
     (r"benchmarks/programs/", r"mpi\.test_programs"),
+    (r"benchmarks/(cluster|plugin)/", r"harness\.test_benchmarks|node\.test_cluster_failures"),
     (r"benchmarks/", r"harness\.test_benchmarks"),
     (r"include/drarun/", r"cli\.test_(libdrarun|python|man|skew)"),
     (r"tests/support/sweep\.py", r"harness\."),
