@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "jobs/gang/waiting.h"
 #include "jobs/manifests/objects.h"
 #include "jobs/outcome/failure_rule.h"
 #include "jobs/spec/k8s_name.h"
@@ -22,10 +21,6 @@
 #define LOG_MS 10000    /* for reading the log of a launcher whose Job is deleted then */
 #define LATE_MS 120000  /* after its end no call that created its pods is processed any more */
 #define INTERRUPTED 130 /* as a cancelled job's */
-#define POD_MS 10000    /* in which a Job has a pod unless something is in the way, and it starts */
-#define START_MIN_MS 5000 /* between two looks at a pod that does not start */
-#define START_MAX_MS 60000
-#define PARTS_MAX 16                 /* of such a pod: containers, volumes, conditions */
 #define LAUNCHER_LOST "LauncherLost" /* the cause, as a reason */
 
 /* ---- away with it ---- */
@@ -93,24 +88,11 @@ static void succeed(struct sight *s, struct drajob_input *input)
     sight_tell(s, input, NULL);
 }
 
-/* Anybody who may create pods may label them as the launcher's. */
-static void trim_metadata(json_t *pod)
-{
-    static const char *const metadata[] =
-        {"name", "uid", "labels", "ownerReferences", "creationTimestamp", "deletionTimestamp",
-         NULL},
-                             *const labels[] = {CONTROLLER_LABEL, "drarun.dev/worker",
-                                                "drarun.dev/workers", NULL};
-    value_keep_at(pod, "metadata", metadata);
-    value_keep_at(json_object_get(pod, "metadata"), "labels", labels);
-    value_cut_at(json_object_get(pod, "metadata"), "ownerReferences", CONTROLLER_OWNERS_MAX);
-}
-
 /* What launcher_pod_add_end reads. */
 static void trim_pod(json_t *pod)
 {
     static const char *const status[] = {"containerStatuses", NULL};
-    trim_metadata(pod);
+    sight_trim_pod(pod);
     json_object_del(pod, "spec");
     value_keep_at(pod, "status", status);
     json_t *kept = json_object_get(pod, "status");
@@ -118,25 +100,11 @@ static void trim_pod(json_t *pod)
     json_object_set_new(kept, status[0], own ? json_pack("[O]", own) : json_array());
 }
 
-/* The pods of the launcher's Job. NULL: the look waits. fields: as of kube_select. */
-static const struct sight_answer *list_launchers(struct sight *s, const char *fields,
-                                                 void (*trim)(json_t *pod))
-{
-    char labels[64 + K8S_LABEL_MAX];
-    const struct kube_target target = {.resource = &kube_pods, .namespace_ = s->namespace};
-    const struct kube_select select = {.labels = labels, .fields = fields, .trim = trim};
-    snprintf(labels, sizeof labels, "batch.kubernetes.io/job-name=%s", s->name);
-    const struct sight_answer *list = sight_list(s, SIGHT_LAUNCHERS, &target, &select);
-    if (list && list->err.code)
-        log_verbose("%s/%s: %s", s->namespace, s->name, list->err.text);
-    return list;
-}
-
 /* What Kubernetes says of the Job, and what the pod of its launcher has told the kubelet. */
 static void fail(struct sight *s, struct drajob_input *input, const char *failed)
 {
     struct buf words = BUF_INIT, text = BUF_INIT;
-    const struct sight_answer *list = list_launchers(s, NULL, trim_pod);
+    const struct sight_answer *list = sight_list_launchers(s, NULL, trim_pod);
     if (!list)
         return;
     launcher_pod_add_end(list->body, kube_uid(s->job), &words);
@@ -168,91 +136,6 @@ static bool is_over(struct sight *s, const json_t *doc)
     return failure_launcher_is_last(&s->spec, used);
 }
 
-/* ---- a launcher that does not start, while its workers may hold their devices ---- */
-
-static void trim_starting(json_t *pod)
-{
-    static const char *const status[] =
-        {"phase", "reason", "message", "conditions", "containerStatuses", "initContainerStatuses",
-         NULL},
-                             *const of_spec[] = {"containers", "initContainers", "volumes", NULL};
-    json_t *spec = json_object_get(pod, "spec"), *kept = json_object_get(pod, "status");
-    trim_metadata(pod);
-    pod_state_trim(pod);
-    for (const char *const *list = of_spec; *list; list++)
-        value_cut_at(spec, *list, PARTS_MAX);
-    value_keep(kept, status);
-    for (const char *const *list = status + 3; *list; list++)
-        value_cut_at(kept, *list, PARTS_MAX);
-}
-
-static const json_t *find_starting(const struct sight *s, const json_t *list)
-{
-    const json_t *pod, *found = NULL;
-    size_t i;
-    json_array_foreach(json_object_get(list, "items"), i, pod)
-    {
-        if (launcher_pod_is_one(pod) && kube_is_owned_by(pod, kube_uid(s->job)) &&
-            !kube_is_terminating(pod))
-            found = pod;
-    }
-    return found;
-}
-
-/* Pods are not watched: it is looked at again, less and less often. */
-static void look_again(const struct sight *s)
-{
-    int64_t ms = (controller_now(s->c) - kube_created_ms(s->job)) / 4;
-    sight_again(s, ms < START_MIN_MS ? START_MIN_MS : ms < START_MAX_MS ? ms : START_MAX_MS);
-}
-
-/* As the pod itself says it; nothing where it runs, or while the look waits. */
-static void add_start(struct sight *s, struct buf *words)
-{
-    struct waiting_launcher launcher = {0};
-    const struct sight_answer *list = list_launchers(s, "status.phase=Pending", trim_starting);
-    const json_t *pod = list ? find_starting(s, list->body) : NULL;
-    if (!list)
-        return;
-    look_again(s);
-    if (pod)
-        waiting_of_launcher(pod, NULL, NULL, &launcher);
-    if (launcher.text)
-        buf_printf(words, "%s: %s",
-                   launcher.fails ? "the launcher does not start"
-                                  : "waiting for the launcher to start",
-                   launcher.text);
-    waiting_launcher_done(&launcher);
-}
-
-static bool has_pod(const struct sight *s)
-{
-    static const char *const counts[] = {"active", "succeeded", "failed"};
-    const json_t *status = json_object_get(s->job, "status");
-    for (size_t i = 0; i < ARRAY_LEN(counts); i++)
-        if (json_integer_value(json_object_get(status, counts[i])) > 0)
-            return true;
-    return false;
-}
-
-/* Only Events, which we may not read, tell what keeps its pod from being created. NULL: it has
- * begun, or has not had the time, or the look waits. words: for the text. */
-static const char *why_no_launcher(struct sight *s, struct buf *words)
-{
-    int64_t left = kube_created_ms(s->job) + POD_MS - controller_now(s->c);
-    if (kube_has_condition(s->job, "Suspended"))
-        return "the launcher's Job is suspended: kubectl describe job shows which queue holds it";
-    if (left > 0) {
-        sight_again(s, left);
-        return NULL;
-    }
-    if (!has_pod(s))
-        return "the launcher has no pod: kubectl describe job shows what refuses it, such as a "
-               "quota or Pod Security";
-    add_start(s, words);
-    return words->data;
-}
-
 /* With restarts left, the next launcher goes on once the pod of this one is gone. */
 static void tell_led(struct sight *s, struct drajob_input *input)
 {
@@ -260,7 +143,7 @@ static void tell_led(struct sight *s, struct drajob_input *input)
     input->silence = json_string_value(json_object_get(sight_noted(s, s->c->silent), "text"));
     bool over = input->silence && is_over(s, input->doc);
     if (!s->waits && !input->doc)
-        input->text = why_no_launcher(s, &words);
+        input->text = starting_words(s, &words);
     if (s->waits)
         return;
     if (over) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the controller share: controller.c (the Lease, the watches), queue.c, looks.c
- * and places.c (looks side by side), job.c with begin.c and course.c (what one of them decides),
- * questions.c, ask.c, readers.c and sight.c (what it sees), making.c (objects), silence.c, ceded.c
- * and metrics.c. */
+ * and places.c (looks side by side), job.c with begin.c, course.c and starting.c (what one of them
+ * decides), questions.c, ask.c, readers.c and sight.c (what it sees), making.c (objects),
+ * silence.c, ceded.c and metrics.c. */
 #ifndef DRARUN_LAUNCHER_CLUSTER_CONTROLLER_PRIVATE_H
 #define DRARUN_LAUNCHER_CLUSTER_CONTROLLER_PRIVATE_H
 
@@ -167,6 +167,12 @@ void course_suspend(struct sight *s);
 void course_delete_job(struct sight *s);
 /* It ends while its objects are created: pods may be created after that. */
 void course_await_late(const struct sight *s);
+
+/* ---- starting.c ---- */
+
+/* Why the job's launcher has written no document: what keeps it from starting, into words. NULL: it
+ * has begun, or has not had the time, or the look waits. */
+const char *starting_words(struct sight *s, struct buf *words);
 
 /* ---- silence.c ---- */
 

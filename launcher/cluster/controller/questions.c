@@ -129,6 +129,31 @@ bool sight_job_is_gone(struct sight *s, const char *uid)
 
 /* ---- its pods ---- */
 
+void sight_trim_pod(json_t *pod)
+{
+    static const char *const metadata[] =
+        {"name", "uid", "labels", "ownerReferences", "creationTimestamp", "deletionTimestamp",
+         NULL},
+                             *const labels[] = {CONTROLLER_LABEL, "drarun.dev/worker",
+                                                "drarun.dev/workers", NULL};
+    value_keep_at(pod, "metadata", metadata);
+    value_keep_at(json_object_get(pod, "metadata"), "labels", labels);
+    value_cut_at(json_object_get(pod, "metadata"), "ownerReferences", CONTROLLER_OWNERS_MAX);
+}
+
+const struct sight_answer *sight_list_launchers(struct sight *s, const char *fields,
+                                                void (*trim)(json_t *pod))
+{
+    char labels[64 + K8S_LABEL_MAX];
+    const struct kube_target target = {.resource = &kube_pods, .namespace_ = s->namespace};
+    const struct kube_select select = {.labels = labels, .fields = fields, .trim = trim};
+    snprintf(labels, sizeof labels, "batch.kubernetes.io/job-name=%s", s->name);
+    const struct sight_answer *list = sight_list(s, SIGHT_LAUNCHERS, &target, &select);
+    if (list && list->err.code)
+        log_verbose("%s/%s: %s", s->namespace, s->name, list->err.text);
+    return list;
+}
+
 /* Of pods that are only counted. */
 static void drop_members(json_t *object)
 {

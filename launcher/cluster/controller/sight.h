@@ -132,6 +132,11 @@ int64_t sight_document_written_ms(const struct sight *s);
 /* The launcher's Job of that uid: the watches do not keep step, and one that was just made may not
  * be seen yet. False: it is there, or the look waits. */
 bool sight_job_is_gone(struct sight *s, const char *uid);
+/* The pods of the launcher's Job; NULL: the look waits. fields: as of kube_select. */
+const struct sight_answer *sight_list_launchers(struct sight *s, const char *fields,
+                                                void (*trim)(json_t *pod));
+/* Of their metadata what says whose they are: anybody who may create pods may label them so. */
+void sight_trim_pod(json_t *pod);
 /* 1: pods or claims of a job of that name are there still; nothing while the look waits. */
 int sight_pods_remain(struct sight *s, struct drarun_error *err);
 /* Of its workers, those that are not terminating; nothing while the look waits. */
