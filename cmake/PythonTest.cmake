@@ -48,9 +48,6 @@ function(drarun_test_cost name)
     set(slots 1)
   endif()
   if(name MATCHES "^vm\\.")
-    if(slots LESS drarun_slots_per_core)
-      set(slots ${drarun_slots_per_core}) # a guest's kernel that gets no CPU for 20 s takes it for a fault
-    endif()
     math(EXPR wall "${wall} + 1000") # first: while smaller programs wait, ctest never has this many slots free
   endif()
   set_tests_properties(${name} PROPERTIES PROCESSORS ${slots} COST ${wall})
