@@ -52,6 +52,13 @@ def plugin(cluster):
     made.stop()
 
 
+def all_up(plugin):
+    """What is published of the NICs, once all are up: one that has just come back from a pod is down for a moment."""
+    found = plugin.published()
+    states = [each["attributes"]["dra.net/state"]["string"] for each in found.values()]
+    return states == ["up"] * (NICS + VFS) and found
+
+
 @ONE_RUNTIME
 def test_node(cluster):
     node = cluster.nodes[0]
@@ -88,7 +95,7 @@ def test_virtual_functions(jobs, plugin):
     """Each worker has a VF of one physical function and its RDMA device for itself; data go from one to the other. Afterwards all are on
     the host as they were, with the driver and the addresses that they had."""
     node, of_host = plugin.node, "ls -d /sys/class/net/pf/device/virtfn*/net/*; ls /sys/class/infiniband; ip -o -4 address | grep nic"
-    before, offered = node.ok(["sh", "-c", of_host]), plugin.published()
+    before, offered = node.ok(["sh", "-c", of_host]), jobs.cluster.wait(lambda: f"not all are up: {plugin.published()}", lambda: all_up(plugin), RUN_S)
     assert before.split()[:VFS] == [f"/sys/class/net/pf/device/virtfn{i}/net/nicvf{i}" for i in range(VFS)], before
     show = 'cd /sys/class/net/*nic*; of() { basename $(readlink -f device/$1); }; ' \
         'echo $RANK ${PWD##*/} $(ls /sys/class/infiniband) $NCCL_IB_HCA $(of driver) $(of physfn/driver)'
