@@ -371,6 +371,78 @@ def test_launcher_that_gets_no_pod(applied, proxy):
         applied.cluster.wait(lambda: f"it is told still: {applied.get()}", lambda: applied.get()["status"]["message"] == "workers wait", MADE_S)
 
 
+def launchers_of(applied):
+    """Their pods."""
+    return [each for each in applied.cluster.api.get("v1", "Pod", namespace=applied.namespace)
+            if each["metadata"]["labels"].get("batch.kubernetes.io/job-name") == "job"]
+
+
+def given_up(applied, status, words):
+    """Its DraJob has that exit status and says why, and its workers go."""
+    def stay():
+        pods = applied.cluster.api.get("v1", "Pod", namespace=applied.namespace)
+        return [each["metadata"]["name"] for each in pods if "deletionTimestamp" not in each["metadata"]]
+    said_last = applied.wait("Failed", seconds=2 * MADE_S)
+    assert (said_last["reason"], said_last["exitStatus"]) == ("LauncherNotStarted", status), said_last
+    text = next(each["message"] for each in said_last["conditions"] if each["type"] == "Failed")
+    assert text.startswith(words), text
+    applied.cluster.wait(lambda: f"they stay: {stay()}", lambda: not stay(), MADE_S)
+    assert applied.get()["status"] == said_last
+
+
+def test_launcher_that_gets_no_pod_in_time(applied, proxy):
+    """Its worker has one, which would hold its devices without end."""
+    with managing(applied, through=proxy), no_launchers(applied):
+        assert applied.apply(command=["true"], timeouts={"allocation": "20s", "nodes": "1s", "imagePull": "1s"}) == ""
+        applied.cluster.wait("it has no worker", lambda: workers_of(applied), MADE_S)
+        given_up(applied, 75, "the launcher has not started within 20 s (timeouts.allocation): it has no pod: ")
+
+
+def test_launcher_that_gets_no_node_in_time(applied, proxy):
+    """An autoscaler may have ordered one, which only Events say."""
+    with managing(applied, through=proxy):
+        assert applied.apply(command=["true"], timeouts={"allocation": "1s", "nodes": "20s", "imagePull": "1s"}) == ""
+        given_up(applied, 75, "the launcher has not started within 20 s (timeouts.nodes): pod job-")
+
+
+@pytest.mark.parametrize("why,timeout,status,words", [
+    ("ImagePullBackOff", "20s", 70, "the launcher has not started within 20 s (timeouts.imagePull): pod job-"),
+    ("InvalidImageName", "0", 65, "image localhost/drarun:1 of the launcher is not a valid name")], ids=["not in time", "never"])
+def test_launcher_whose_image_is_not_pulled(applied, proxy, why, timeout, status, words):
+    api, node = applied.cluster.api, f"n-{applied.namespace}"
+    api.make({"apiVersion": "v1", "kind": "Node", "metadata": {"name": node}})  # has room for nothing
+    with managing(applied, through=proxy):
+        assert applied.apply(command=["true"], timeouts={"allocation": "0", "imagePull": timeout}) == ""
+        applied.cluster.wait("it has no launcher", lambda: launchers_of(applied), MADE_S)
+        pod = launchers_of(applied)[0]
+        name, containers = pod["metadata"]["name"], pod["spec"]["containers"]
+        api.ok("POST", f"{api.path('v1', 'Pod', applied.namespace, name)}/binding", {
+            "apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": {"apiVersion": "v1", "kind": "Node", "name": node}})
+        waits = {"waiting": {"reason": why, "message": "not there"}}
+        api.patch_status("v1", "Pod", name, {"phase": "Pending", "containerStatuses": [
+            {"name": each["name"], "image": each["image"], "imageID": "", "ready": False, "restartCount": 0, "state": waits} for each in containers]},
+            applied.namespace)
+        given_up(applied, status, words)
+        api.delete("v1", "Pod", name, applied.namespace, grace=0)
+    api.delete("v1", "Node", node)
+
+
+def test_launcher_that_is_waited_for_without_end(applied, proxy):
+    """As its spec has it; and one whose Job is suspended has not begun to wait."""
+    with managing(applied, through=proxy), no_launchers(applied):
+        assert applied.apply("held", command=["true"], timeouts={"allocation": "20s"}) == ""
+        over = time.monotonic() + 25
+        applied.cluster.wait("it is not made", lambda: applied.cluster.api.get("batch/v1", "Job", "held", applied.namespace), MADE_S)
+        path = applied.cluster.api.path("batch/v1", "Job", applied.namespace, "held")
+        applied.cluster.api.ok("PATCH", path, {"spec": {"suspend": True}}, content="application/merge-patch+json")
+        assert applied.apply(command=["true"], timeouts={"allocation": "0", "nodes": "1s", "imagePull": "1s"}) == ""
+        for name, words in (("job", "the launcher has no pod: "), ("held", "the launcher's Job is suspended: ")):
+            applied.cluster.wait(lambda: f"it is not told: {applied.get(name)}",
+                                 lambda: ((applied.get(name) or {}).get("status") or {}).get("message", "").startswith(words), 2 * MADE_S)
+        time.sleep(max(0, over - time.monotonic()))
+        assert [applied.state(name) for name in ("job", "held")] == ["Pending"] * 2
+
+
 def test_launcher_whose_job_is_suspended(applied, proxy):
     """As Kueue does it where it manages all Jobs."""
     with managing(applied, through=proxy):
@@ -461,20 +533,16 @@ def test_launcher_that_could_not_tell_of_its_end(applied, proxy, left):
     """Its document was deleted, or the API server was away for very long: its Job is complete, and says that its ranks have succeeded.
     Workers that are left go with the Job, which has the output of the ranks, and stays otherwise."""
     api = applied.cluster.api
-
-    def launchers():
-        return [each["metadata"]["name"] for each in api.get("v1", "Pod", namespace=applied.namespace)
-                if each["metadata"]["labels"].get("batch.kubernetes.io/job-name") == "job"]
     with managing(applied, through=proxy) as running:
         assert applied.apply(command=["true"]) == ""
         applied.cluster.wait(lambda: f"it is not made: {said(running)}", lambda: (applied.get().get("status") or {}).get("launcherUID"), MADE_S)
         write_document(applied, phase="running")
         applied.cluster.wait("it does not run", lambda: applied.state() == "Running", MADE_S)
-        applied.cluster.wait("it has no launcher", launchers, MADE_S)
+        applied.cluster.wait("it has no launcher", lambda: launchers_of(applied), MADE_S)
         if not left:
             for each in workers_of(applied):
                 api.delete("v1", "Pod", each["metadata"]["name"], applied.namespace, grace=0)
-        api.patch_status("v1", "Pod", launchers()[0], {"phase": "Succeeded"}, applied.namespace)
+        api.patch_status("v1", "Pod", launchers_of(applied)[0]["metadata"]["name"], {"phase": "Succeeded"}, applied.namespace)
         applied.cluster.wait(lambda: f"it does not end: {said(running)}", lambda: applied.state() == "Succeeded", MADE_S)
         assert (applied.get()["status"]["reason"], applied.get()["status"]["exitStatus"]) == ("LauncherCompleted", 0)
         if left:

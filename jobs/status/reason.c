@@ -105,6 +105,11 @@ static const struct {
          "the launcher's Job failed, and the launcher had written no end",
          "the message says why; the Job and the workers are deleted 10 s later: mend the cause, "
          "delete the DraJob and apply it again"},
+    [REASON_LAUNCHER_NOT_STARTED] =
+        {"LauncherNotStarted", STATUS, true,
+         "the launcher's pod has not started within the spec's timeouts, or cannot start",
+         "the message says why; the Job and the workers are deleted 10 s later: mend the cause, "
+         "delete the DraJob and apply it again"},
     [REASON_LAUNCHER_COMPLETED] =
         {"LauncherCompleted", STATUS, false,
          "the launcher's Job is complete, so all ranks have succeeded, and the launcher could not "

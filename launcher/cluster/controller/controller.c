@@ -117,7 +117,8 @@ static void trim_part(json_t *object, void *arg)
                                            NULL};
     static const char *const labels[] = {CONTROLLER_LABEL, NULL};
     static const char *const annotations[] = {CANCEL_ANNOTATION, NULL};
-    static const char *const status[] = {"conditions", "active", "succeeded", "failed", NULL};
+    static const char *const status[] = {"conditions", "active",    "succeeded",
+                                         "failed",     "startTime", NULL};
     (void)arg;
     json_object_del(object, "spec");
     value_keep_at(object, "status", status);
@@ -363,9 +364,10 @@ static int begin(struct controller *c, struct drarun_error *err)
     c->small = (struct queue){json_object(), json_object()};
     c->unread = json_object();
     c->late = json_object();
+    c->limits = json_object();
     if (!c->due || !c->outdated || !c->pauses || !c->going || !c->untold || !c->made ||
         !c->refused || !c->rests || !c->silent || !c->large.turns || !c->large.waiting ||
-        !c->small.turns || !c->small.waiting || !c->unread || !c->late)
+        !c->small.turns || !c->small.waiting || !c->unread || !c->late || !c->limits)
         return error_set(err, ENOMEM, "out of memory");
     c->signals = signals_new(c->cluster->base, on_signal, c, err);
     int rc = c->signals ? begin_heartbeat(c, err) : -err->code;
@@ -427,6 +429,7 @@ static void done(struct controller *c)
     json_decref(c->small.waiting);
     json_decref(c->unread);
     json_decref(c->late);
+    json_decref(c->limits);
     json_decref(c->ceded);
     json_decref(c->tally.ended);
 }

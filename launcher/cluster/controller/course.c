@@ -119,40 +119,42 @@ static void fail(struct sight *s, struct drajob_input *input, const char *failed
 static bool is_over(struct sight *s, const json_t *doc)
 {
     uint32_t used[FAILURE_COUNTS] = {0};
-    struct drarun_error err = {0};
     const json_t *silent = sight_noted(s, s->c->silent);
     const char *before = json_string_value(json_object_get(silent, "map"));
     bool same = !s->map || (before && strcmp(before, kube_resource_version(s->map)) == 0);
     if (!json_is_true(json_object_get(silent, "over")) || !same)
         return false;
-    int rc = sight_read_spec(s, &err);
-    if (rc < 0) {
-        log_note("%s/%s: cannot read its spec, retrying: %s", s->namespace, s->name, err.text);
-        sight_again(s, sight_pause_ms(s));
-    }
-    if (rc != 0)
+    if (!sight_has_spec(s))
         return false;
     status_doc_counts(doc, &used[FAILURE_COUNT_RESTARTS], &used[FAILURE_COUNT_INFRASTRUCTURE]);
     return failure_launcher_is_last(&s->spec, used);
+}
+
+static void give_up(struct drajob_input *input, const char *reason, const char *text,
+                    enum drarun_errkind kind)
+{
+    input->stage = DRAJOB_LOST;
+    input->reason = reason;
+    input->text = text;
+    input->result = "failed";
+    input->exit = error_exit_status(kind);
 }
 
 /* With restarts left, the next launcher goes on once the pod of this one is gone. */
 static void tell_led(struct sight *s, struct drajob_input *input)
 {
     CLEANUP(buf_done) struct buf words = BUF_INIT;
+    struct drarun_error end = {0};
     input->silence = json_string_value(json_object_get(sight_noted(s, s->c->silent), "text"));
     bool over = input->silence && is_over(s, input->doc);
     if (!s->waits && !input->doc)
-        input->text = starting_words(s, &words);
+        input->text = starting_words(s, &words, &end);
     if (s->waits)
         return;
-    if (over) {
-        input->stage = DRAJOB_LOST;
-        input->reason = LAUNCHER_LOST;
-        input->text = input->silence;
-        input->result = "failed";
-        input->exit = error_exit_status(DRARUN_ERR_INFRASTRUCTURE);
-    }
+    if (over)
+        give_up(input, LAUNCHER_LOST, input->silence, DRARUN_ERR_INFRASTRUCTURE);
+    else if (end.code)
+        give_up(input, reason_name(REASON_LAUNCHER_NOT_STARTED), end.text, end.kind);
     sight_tell(s, input, NULL);
 }
 
@@ -220,6 +222,7 @@ static void delete_failed(struct sight *s)
     int64_t left = drajob_end_ms(s->object) + LOG_MS - controller_now(s->c);
     if (!s->own_job || kube_is_terminating(s->job) || !reason ||
         (strcmp(reason, reason_name(REASON_LAUNCHER_FAILED)) != 0 &&
+         strcmp(reason, reason_name(REASON_LAUNCHER_NOT_STARTED)) != 0 &&
          strcmp(reason, LAUNCHER_LOST) != 0))
         return;
     if (left > 0)

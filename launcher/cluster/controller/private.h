@@ -87,6 +87,7 @@ struct controller {
     json_t *refused;  /* why its objects could not be made, as its last Event says */
     json_t *rests;    /* until when they are not tried again after that, by clock_ms */
     json_t *silent;   /* {"since", "map", "text", "over"}: controller_check_launchers */
+    json_t *limits;   /* of a launcher that does not start: {"allocation", "nodes", "imagePull"} */
     struct queue large, small; /* for a place in making */
     json_t *unread; /* who waits for a place to read its spec in: since when, by clock_ms */
     json_t *late;   /* of jobs that ended while they were made: when to look for pods that were
@@ -171,8 +172,9 @@ void course_await_late(const struct sight *s);
 /* ---- starting.c ---- */
 
 /* Why the job's launcher has written no document: what keeps it from starting, into words. NULL: it
- * has begun, or has not had the time, or the look waits. */
-const char *starting_words(struct sight *s, struct buf *words);
+ * has begun, or has not had the time, or the look waits. end: is set where it is not waited for any
+ * longer, by the spec's timeouts or because no waiting cures it. */
+const char *starting_words(struct sight *s, struct buf *words, struct drarun_error *end);
 
 /* ---- silence.c ---- */
 

@@ -71,6 +71,17 @@ int sight_read_spec(struct sight *s, struct drarun_error *err)
     return 0;
 }
 
+bool sight_has_spec(struct sight *s)
+{
+    struct drarun_error err = {0};
+    int rc = sight_read_spec(s, &err);
+    if (rc < 0) {
+        log_note("%s/%s: cannot read its spec, retrying: %s", s->namespace, s->name, err.text);
+        sight_again(s, sight_pause_ms(s));
+    }
+    return rc == 0;
+}
+
 /* ---- its launcher ---- */
 
 /* Of a ConfigMap what job_map_status, kube_is_owned_by and kube_written_ms read. */

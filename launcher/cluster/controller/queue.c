@@ -41,7 +41,7 @@ void controller_forget(struct controller *c, const char *key)
 {
     json_t *const books[] = {c->outdated,    c->pauses,      c->going, c->untold,
                              c->made,        c->refused,     c->rests, c->silent,
-                             c->large.turns, c->small.turns, c->late};
+                             c->large.turns, c->small.turns, c->late,  c->limits};
     for (size_t i = 0; i < ARRAY_LEN(books); i++)
         json_object_del(books[i], key);
 }

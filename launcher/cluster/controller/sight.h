@@ -124,6 +124,9 @@ void sight_drop(struct sight *s, enum sight_question question);
  * the look waits, or waits for a place to read in, or the object is another version than the one
  * that we know, and that one is looked at when the watch has brought it. */
 int sight_read_spec(struct sight *s, struct drarun_error *err);
+/* The same of one that was accepted. False: not now, and where it cannot be read another look tries
+ * it again, after saying so. */
+bool sight_has_spec(struct sight *s);
 /* The document of this run's launcher, as it is now; *ret_doc untouched: it has written none.
  * False: the look waits, or it cannot be read, and another look tries it again. */
 bool sight_find_document(struct sight *s, const char *launcher, json_t **ret_doc);

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A launcher that does not start, while its workers may hold their devices. */
-#include <stdio.h>
+#include <errno.h>
 
+#include "jobs/gang/gang.h"
 #include "jobs/gang/waiting.h"
 #include "launcher/cluster/client/launcher_pod.h"
 #include "launcher/cluster/controller/sight.h"
+#include "lib/base/error.h"
+#include "lib/base/timestamp.h"
 #include "lib/doc/value.h"
 
 #define POD_MS 10000 /* in which a Job has a pod unless something is in the way, and it starts */
@@ -48,8 +51,58 @@ static void look_again(const struct sight *s)
     sight_again(s, ms < START_MIN_MS ? START_MIN_MS : ms < START_MAX_MS ? ms : START_MAX_MS);
 }
 
+/* The spec stays as it is: it is read once. False: they are not known yet. */
+static bool find_limits(struct sight *s, struct spec_timeouts *ret)
+{
+    if (!sight_noted(s, s->c->limits)) {
+        if (!sight_has_spec(s))
+            return false;
+        sight_note(s, s->c->limits,
+                   json_pack("{s:I, s:I, s:I}", "allocation",
+                             (json_int_t)s->spec.timeouts.allocation, "nodes",
+                             (json_int_t)s->spec.timeouts.nodes, "imagePull",
+                             (json_int_t)s->spec.timeouts.image_pull));
+    }
+    const json_t *noted = sight_noted(s, s->c->limits);
+    *ret = (struct spec_timeouts){
+        .allocation = json_integer_value(json_object_get(noted, "allocation")),
+        .nodes = json_integer_value(json_object_get(noted, "nodes")),
+        .image_pull = json_integer_value(json_object_get(noted, "imagePull"))};
+    return noted;
+}
+
+static bool outlasts(int64_t limit, int64_t other)
+{
+    return other && (!limit || limit > other);
+}
+
+/* What fails has the time that a client that waits would give it, from when the Job was last not
+ * suspended. Events tell whether an autoscaler has ordered a node: it may have. pod: NULL: there is
+ * none. */
+static void judge(struct sight *s, const json_t *pod, const char *why, struct drarun_error *end)
+{
+    int64_t since = 0, limit = 0;
+    struct spec_timeouts timeouts;
+    struct drarun_error late = {0};
+    struct pod_state state;
+    const char *began = value_text(json_object_get(s->job, "status"), "startTime");
+    if (!timestamp_parse(began, &since) || !find_limits(s, &timeouts))
+        return;
+    int64_t waited = controller_now(s->c) - since;
+    pod_state_read(pod, NULL, false, NULL, &state);
+    if (state.phase == POD_UNSCHEDULED && outlasts(timeouts.nodes, timeouts.allocation))
+        state.ordered_ms = since;
+    int rc = gang_judge_launcher(&state, &timeouts, waited, &limit, &late);
+    if (rc == -ETIME)
+        error_kind(end, late.kind, ETIME, "%s: %s", late.text, why);
+    else if (rc < 0)
+        *end = late;
+    else if (limit)
+        sight_again(s, limit - waited);
+}
+
 /* As the pod itself says it; nothing where it runs, or while the look waits. */
-static void add_start(struct sight *s, struct buf *words)
+static void add_start(struct sight *s, struct buf *words, struct drarun_error *end)
 {
     struct waiting_launcher launcher = {0};
     const struct sight_answer *list =
@@ -65,6 +118,8 @@ static void add_start(struct sight *s, struct buf *words)
                    launcher.fails ? "the launcher does not start"
                                   : "waiting for the launcher to start",
                    launcher.text);
+    if (launcher.text && launcher.fails)
+        judge(s, pod, launcher.text, end);
     waiting_launcher_done(&launcher);
 }
 
@@ -79,7 +134,18 @@ static bool has_pod(const struct sight *s)
 }
 
 /* Only Events, which we may not read, tell what keeps its pod from being created. */
-const char *starting_words(struct sight *s, struct buf *words)
+static const char *pod_is_missing(struct sight *s, struct drarun_error *end)
+{
+    look_again(s);
+    judge(s, NULL,
+          "it has no pod: kubectl get events shows what refused it, such as a quota or Pod "
+          "Security",
+          end);
+    return "the launcher has no pod: kubectl describe job shows what refuses it, such as a quota "
+           "or Pod Security";
+}
+
+const char *starting_words(struct sight *s, struct buf *words, struct drarun_error *end)
 {
     int64_t left = kube_created_ms(s->job) + POD_MS - controller_now(s->c);
     if (kube_has_condition(s->job, "Suspended"))
@@ -89,8 +155,7 @@ const char *starting_words(struct sight *s, struct buf *words)
         return NULL;
     }
     if (!has_pod(s))
-        return "the launcher has no pod: kubectl describe job shows what refuses it, such as a "
-               "quota or Pod Security";
-    add_start(s, words);
+        return pod_is_missing(s, end);
+    add_start(s, words, end);
     return words->data;
 }
