@@ -13,7 +13,8 @@
 #define POD_MS 10000 /* in which a Job has a pod unless something is in the way, and it starts */
 #define START_MIN_MS 5000 /* between two looks at a pod that does not start */
 #define START_MAX_MS 60000
-#define PARTS_MAX 16 /* of such a pod: containers, volumes, conditions */
+#define CLIENT_MS 10000 /* later than a client that waits, which knows Events */
+#define PARTS_MAX 16    /* of such a pod: containers, volumes, conditions */
 
 static void trim_starting(json_t *pod)
 {
@@ -88,7 +89,7 @@ static void judge(struct sight *s, const json_t *pod, const char *why, struct dr
     const char *began = value_text(json_object_get(s->job, "status"), "startTime");
     if (!timestamp_parse(began, &since) || !find_limits(s, &timeouts))
         return;
-    int64_t waited = controller_now(s->c) - since;
+    int64_t waited = controller_now(s->c) - since - CLIENT_MS;
     pod_state_read(pod, NULL, false, NULL, &state);
     if (state.phase == POD_UNSCHEDULED && outlasts(timeouts.nodes, timeouts.allocation))
         state.ordered_ms = since;
