@@ -89,6 +89,9 @@ static void judge(struct sight *s, const json_t *pod, const char *why, struct dr
     const char *began = value_text(json_object_get(s->job, "status"), "startTime");
     if (!timestamp_parse(began, &since) || !find_limits(s, &timeouts))
         return;
+    if (since <
+        kube_created_ms(s->job)) /* by the clock of the Jobs' controller, which may be slow */
+        since = kube_created_ms(s->job);
     int64_t waited = controller_now(s->c) - since - CLIENT_MS;
     pod_state_read(pod, NULL, false, NULL, &state);
     if (state.phase == POD_UNSCHEDULED && outlasts(timeouts.nodes, timeouts.allocation))
