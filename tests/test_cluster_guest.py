@@ -91,6 +91,7 @@ def test_claimed_nics(jobs, plugin):
     assert plugin.node.ok(["sh", "-c", "ls /sys/class/infiniband"]).split() == ["rxe_nic0", "rxe_nic1", "rxe_nicvf0", "rxe_nicvf1"]
 
 
+@ONE_RUNTIME
 def test_virtual_functions(jobs, plugin):
     """Each worker has a VF of one physical function and its RDMA device for itself; data go from one to the other. Afterwards all are on
     the host as they were, with the driver and the addresses that they had."""

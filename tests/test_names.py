@@ -7,15 +7,14 @@ import time
 
 import pytest
 
-from support.build import SANITIZE, patience
-from support.mpi import ALL
+from support.build import patience
+from support.mpi import ALL, EACH_API, EVERY
 
 # Not MPICH 4.0 on UCX, which opens no port.
 MEETS = {"openmpi4": {}, "openmpi5": {}, "mpich5": {"MPIR_CVAR_CH4_NETMOD": "ofi"}, "impi": {"I_MPI_FABRICS": "shm:ofi"}}
-meets = pytest.mark.parametrize("mpi", [mpi for mpi in ALL if mpi.name in MEETS], ids=lambda mpi: mpi.name)
-# Their processes need the servers of both jobs to connect them; the others' ports are addresses. To the servers they are alike:
-# a sanitizer has one of them, the one that starts faster.
-served = pytest.mark.parametrize("mpi", [mpi for mpi in ALL if mpi.api == "pmix" and (mpi.name == "openmpi4" or not SANITIZE)], ids=lambda mpi: mpi.name)
+meets = pytest.mark.parametrize("mpi", [mpi for mpi in EVERY if mpi.name in MEETS], ids=lambda mpi: mpi.name)
+# Their processes need the servers of both jobs to connect them; the others' ports are addresses.
+served = pytest.mark.parametrize("mpi", [mpi for mpi in EVERY if mpi.api == "pmix"], ids=lambda mpi: mpi.name)
 
 
 @pytest.fixture
@@ -65,7 +64,7 @@ def said(result):
     return result.ok().out.splitlines()[1:]
 
 
-@pytest.mark.parametrize("mpi", ALL, ids=lambda mpi: mpi.name)
+@pytest.mark.parametrize("mpi", EVERY, ids=lambda mpi: mpi.name)
 def test_another_job_knows_a_name(names, mpi, tmp_path):
     """Once, from MPI_Publish_name to MPI_Unpublish_name."""
     job = serving(names, mpi, tmp_path, "publish")
@@ -231,7 +230,7 @@ def test_job_that_has_disconnected(names, mpi, tmp_path):
     server.finish().ok()
 
 
-@pytest.mark.parametrize("mpi", [mpi for mpi in ALL if mpi.name in ("openmpi5", "mpich5")], ids=lambda mpi: mpi.name)
+@pytest.mark.parametrize("mpi", EACH_API, ids=lambda mpi: mpi.name)
 def test_names_go_with_their_job(names, mpi, tmp_path):
     """However it ends."""
     job = serving(names, mpi, tmp_path, "publish")
@@ -244,7 +243,7 @@ def test_names_go_with_their_job(names, mpi, tmp_path):
     job.finish(clean=False)
 
 
-@pytest.mark.parametrize("mpi", [mpi for mpi in ALL if mpi.name in ("openmpi5", "mpich5")], ids=lambda mpi: mpi.name)
+@pytest.mark.parametrize("mpi", EACH_API, ids=lambda mpi: mpi.name)
 def test_directory_that_others_may_use(names, mpi, tmp_path):
     """Names stay within the job, and the user hears why."""
     (names.place / "drarun").mkdir(mode=0o755)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from .build import BUILD, SOURCE
+from .build import BUILD, SANITIZE, SOURCE
 
 
 @functools.cache
@@ -108,3 +108,6 @@ ALL = [
     Mpi("impi", "pmi1", "Intel(R) MPI Library", folder="impi"),
 ]
 BY_NAME = {mpi.name: mpi for mpi in ALL}
+# One for each API of the agent's. To the agent the others are like one of them: a sanitizer has these alone, and the Open MPI that starts faster.
+EACH_API = [BY_NAME["openmpi4" if SANITIZE else "openmpi5"], BY_NAME["mpich5"]]
+EVERY = EACH_API if SANITIZE else ALL
