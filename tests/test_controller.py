@@ -241,7 +241,7 @@ def test_large_jobs_of_two_namespaces(applied, other, proxy):
     cluster, lock, now = applied.cluster, threading.Lock(), []
 
     def slow(exchange):
-        """The next call may come before this thread goes on after an answer: it is counted until then."""
+        """Counted while it is held back: after its answer the next one may come before this thread goes on."""
         with lock:
             now.append((now[-1] if now else 0) + 1)
         if is_of_worker(exchange):

@@ -20,11 +20,13 @@ CANNOT = {"mpich4": "MPICH 4.0 to 4.2 built on UCX, as Debian's is, opens no por
 LIBRARIES = [pytest.param(mpi, id=mpi.name, marks=[pytest.mark.skip(reason=CANNOT[mpi.name])] if mpi.name in CANNOT else [])
              for mpi in EVERY]
 
-# What is the agent's and the launcher's doing: once over PMIx and once over PMI-1.
+
 def of(libraries):
+    """In place of all of them."""
     return pytest.mark.parametrize("mpi", [pytest.param(mpi, id=mpi.name) for mpi in libraries], indirect=True)
 
 
+# What is the agent's and the launcher's doing: once over PMIx and once over PMI-1.
 each_api = of(EACH_API)
 each_api_with_errors = of([BY_NAME["openmpi5"], BY_NAME["mpich5"]])  # Open MPI 4 gives the error of a spawn to one rank
 

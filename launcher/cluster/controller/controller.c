@@ -100,9 +100,9 @@ static void on_trouble(const struct drarun_error *err, void *arg)
         log_note("the API server answers again");
 }
 
-/* The spec of a job is in its DraJob, and of its Job only the conditions are read, whether it has
- * had a pod, and whether it is cancelled. Any account that may create objects decides how large the
- * rest is. */
+/* The spec of a job is in its DraJob, and of its Job only the conditions are read, when it has
+ * begun, whether it has had a pod, and whether it is cancelled. Any account that may create objects
+ * decides how large the rest is. */
 static void trim_part(json_t *object, void *arg)
 {
     static const char *const metadata[] = {"name",

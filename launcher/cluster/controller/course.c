@@ -2,12 +2,10 @@
 /* What follows a job whose objects were made: what its launcher reports, its end, and what is
  * deleted then. */
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "jobs/manifests/objects.h"
 #include "jobs/outcome/failure_rule.h"
-#include "jobs/spec/k8s_name.h"
 #include "jobs/status/drajob.h"
 #include "jobs/status/reason.h"
 #include "jobs/status/status_doc.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A launcher that does not start, while its workers may hold their devices. */
+/* A launcher that does not start, while its workers may hold their devices: why, and for how long
+ * it is waited for. */
 #include <errno.h>
 
 #include "jobs/gang/gang.h"
@@ -72,26 +73,31 @@ static bool find_limits(struct sight *s, struct spec_timeouts *ret)
     return noted;
 }
 
+/* When the Job was last not suspended; 0: it is, or its controller has not seen it. That one's
+ * clock may be slow: a Job has not begun before it was created. */
+static int64_t begin_ms(const json_t *job)
+{
+    int64_t since, created = kube_created_ms(job);
+    if (!timestamp_parse(value_text(json_object_get(job, "status"), "startTime"), &since))
+        return 0;
+    return since > created ? since : created;
+}
+
 static bool outlasts(int64_t limit, int64_t other)
 {
     return other && (!limit || limit > other);
 }
 
-/* What fails has the time that a client that waits would give it, from when the Job was last not
- * suspended. Events tell whether an autoscaler has ordered a node: it may have. pod: NULL: there is
- * none. */
+/* What fails has the time that a client that waits would give it. Events tell whether an autoscaler
+ * has ordered a node: it may have. pod: NULL: there is none. */
 static void judge(struct sight *s, const json_t *pod, const char *why, struct drarun_error *end)
 {
-    int64_t since = 0, limit = 0;
+    int64_t since = begin_ms(s->job), limit = 0;
     struct spec_timeouts timeouts;
     struct drarun_error late = {0};
     struct pod_state state;
-    const char *began = value_text(json_object_get(s->job, "status"), "startTime");
-    if (!timestamp_parse(began, &since) || !find_limits(s, &timeouts))
+    if (since == 0 || !find_limits(s, &timeouts))
         return;
-    if (since <
-        kube_created_ms(s->job)) /* by the clock of the Jobs' controller, which may be slow */
-        since = kube_created_ms(s->job);
     int64_t waited = controller_now(s->c) - since - CLIENT_MS;
     pod_state_read(pod, NULL, false, NULL, &state);
     if (state.phase == POD_UNSCHEDULED && outlasts(timeouts.nodes, timeouts.allocation))
