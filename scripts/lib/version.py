@@ -20,7 +20,7 @@ PLACES = (
     ("docs/install.md", r"export VERSION=(\S+)"),
     ("docs/one-machine.md", r"drarun-bench version (\S+)"),
 )
-RELEASED = "tests/base-release"  # names the last release; -candidate behind the version: not released yet
+RELEASED = "tests/base-release"  # names the last release
 # Everything that users read or copy: where the image has a version, it must be this one.
 READ = ("deploy", "docs", "examples", "python")
 
