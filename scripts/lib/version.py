@@ -19,6 +19,7 @@ PLACES = (
     ("deploy/plugin.yaml", IMAGE),
     ("docs/install.md", r"export VERSION=(\S+)"),
     ("docs/one-machine.md", r"drarun-bench version (\S+)"),
+    ("docs/releasing.md", r"export VERSION=(\S+)"),
 )
 RELEASED = "tests/base-release"  # names the last release
 # Everything that users read or copy: where the image has a version, it must be this one.
@@ -53,7 +54,7 @@ def places(source):
     named = {name for name, pattern in PLACES if pattern is IMAGE}
     found = [(source / name, pattern) for name, pattern in PLACES]
     for path in [*source.glob("*.md"), *(each for folder in READ for each in (source / folder).rglob("*") if each.is_file())]:
-        if str(path.relative_to(source)) not in named and b"ghcr.io/drarun/drarun:" in path.read_bytes():
+        if str(path.relative_to(source)) not in named and re.search(IMAGE.encode(), path.read_bytes()):
             found.append((path, IMAGE))
     return found
 

@@ -3,7 +3,7 @@
 import re
 from collections import namedtuple
 
-from .build import SOURCE
+from .build import SOURCE, cached
 
 FOLDERS = ("docs", "examples", "deploy", "python")  # whose pages, and those of the root, are read by users
 # What these have in blocks was typed once, or is the synopsis of a verb; test_gke.py reads its page itself, those of Google's commands too.
@@ -162,17 +162,18 @@ LEFT_OUT = {
     "docs/one-machine.md": {**CLONES, "scripts/demo": INSTALLS},
     "docs/stable.md": {"drarun install -n NAMESPACE | kubectl apply --server-side -f -": ROLE},
     "docs/releasing.md": {
-        "scripts/release 0.1.0 --build build --out /tmp/rehearsal": "test_release.py::test_two_runs_give_the_same_bytes, into a folder of its own",
+        f"export VERSION={cached('CMAKE_PROJECT_VERSION')}": "for the commands below it",
+        "scripts/release $VERSION --build build --out /tmp/rehearsal": "test_release.py::test_two_runs_give_the_same_bytes, into a folder of its own",
         "scripts/lib/version.py --write": "changes the source; test_tools.py::test_new_version_goes_everywhere, on a copy",
         "scripts/verb-pages": "changes the source; test_man.py compares the pages with the programs",
         "DRARUN_GOLDEN=write build/tests/verbs_test": "changes the source",
-        "scripts/release 0.1.0 --sign KEYID": "test_release.py::test_signature, with a key of its own",
+        "scripts/release $VERSION --sign KEYID": "test_release.py::test_signature, with a key of its own",
         **dict.fromkeys(("gh auth login", "skopeo login ghcr.io", "helm registry login ghcr.io"), "asks for a password"),
-        **dict.fromkeys(("git tag -s v0.1.0 -m 'drarun 0.1.0'", "git push origin v0.1.0", "gh run list --workflow release --branch v0.1.0",
-                         "gh run download RUN --name release --dir /tmp/of-the-workflow", "diff build-dist-0.1.0/SHA256SUMS /tmp/of-the-workflow/SHA256SUMS",
-                         "skopeo copy --all --preserve-digests oci-archive:build-dist-0.1.0/drarun-0.1.0-image.tar docker://ghcr.io/drarun/drarun:0.1.0",
-                         "helm push build-dist-0.1.0/drarun-0.1.0.tgz oci://ghcr.io/drarun/charts", "twine upload build-dist-0.1.0/*.whl",
-                         "gh release create v0.1.0 --verify-tag --notes-file build-dist-0.1.0/drarun-0.1.0-notes.md build-dist-0.1.0/*"), "publishes a release"),
+        **dict.fromkeys(('git tag -s v$VERSION -m "drarun $VERSION"', "git push origin v$VERSION", "gh run list --workflow release --branch v$VERSION",
+                         "gh run download RUN --name release --dir /tmp/of-the-workflow", "diff build-dist-$VERSION/SHA256SUMS /tmp/of-the-workflow/SHA256SUMS",
+                         "skopeo copy --all --preserve-digests oci-archive:build-dist-$VERSION/drarun-$VERSION-image.tar docker://ghcr.io/drarun/drarun:$VERSION",
+                         "helm push build-dist-$VERSION/drarun-$VERSION.tgz oci://ghcr.io/drarun/charts", "twine upload build-dist-$VERSION/*.whl",
+                         "gh release create v$VERSION --verify-tag --notes-file build-dist-$VERSION/drarun-$VERSION-notes.md build-dist-$VERSION/*"), "publishes a release"),
     },
     "docs/tasks.md": {
         "drarun status JOB": "test_cluster_waiting.py::test_selector_that_rules_out_all",
