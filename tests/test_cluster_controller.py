@@ -222,7 +222,7 @@ def test_applied_job_with_roles_runs(led):
     """The definition keeps what is in roles, and the column counts the workers of all of them."""
     show = ["sh", "-c", "echo $DRARUN_ROLE $RANK $A"]
     assert led.apply(roles=[{"name": "head", "command": show, "env": {"A": "b"}},
-                            {"name": "train", "command": show, "workers": 2, "ranksPerWorker": 2}], success="train") == ""
+                            {"name": "train", "command": show, "workers": 2, "ranksPerWorker": 2}], success="all") == ""
     status = led.wait("Succeeded")
     assert status["ready"].endswith("/3") and status["workers"]["count"] == 3 and status["ranks"] == 5, status
     head, row = led.cluster.kubectl("get", "drajobs", "-n", led.namespace).splitlines()
