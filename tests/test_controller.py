@@ -215,7 +215,7 @@ def test_large_jobs_wait_in_the_order_of_their_creation(applied, proxy):
             time.sleep(1.1)  # the time of their creation has whole seconds
         assert not made()
         cluster.wait(lambda: f"they are not made: {said(running)}", lambda: len(made()) == 1 + len(names), 4 * MADE_S)
-        assert made() == ["job", *names]
+        assert made() == ["job", *names], said(running)
 
 
 def test_large_job_is_resumed_while_another_one_is_made(applied, proxy):

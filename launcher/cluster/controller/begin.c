@@ -107,8 +107,10 @@ static bool waits_for_turn(struct sight *s, bool large)
     int64_t created = kube_created_ms(s->object);
     int64_t last = json_integer_value(sight_noted(s, queue->turns));
     sight_note(s, queue->waiting, json_integer(last > created ? last : created));
+    s->queued = true;
     if (controller_may_make(s->c, s->key, large)) {
         sight_unnote(s, queue->waiting);
+        s->queued = false;
         return false;
     }
     if (large)

@@ -34,6 +34,17 @@ static void end(struct sight **place)
     sight_free(s);
 }
 
+/* What an earlier look found holds until this one has decided. */
+static void decide(struct sight *s)
+{
+    s->queued = false;
+    job_decide(s);
+    if (s->waits || s->queued)
+        return;
+    sight_unnote(s, s->c->large.waiting);
+    sight_unnote(s, s->c->small.waiting);
+}
+
 /* What its author has changed since it began is another look's. */
 static void go_on(struct sight **place)
 {
@@ -43,7 +54,7 @@ static void go_on(struct sight **place)
         sight_again(s, 0);
     } else if (answered) {
         s->waits = false;
-        job_decide(s);
+        decide(s);
     }
     if (!sight_is_under_way(s))
         end(place);
@@ -60,11 +71,9 @@ void controller_look(struct controller *c, const char *key)
     *place = s;
     s->unread_ms = json_integer_value(sight_noted(s, c->unread));
     sight_unnote(s, c->unread); /* until this look has found that it waits */
-    sight_unnote(s, c->large.waiting);
-    sight_unnote(s, c->small.waiting);
     if (making)
         making->changed = false;
-    job_decide(s);
+    decide(s);
     if (!sight_is_under_way(s))
         end(place);
 }

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "launcher/cluster/controller/private.h"
+#include "launcher/cluster/controller/sight.h"
 
 /* Calls under way for each. A quarter of what the client takes is left to looks, the Lease, and
  * what else is asked for. */
@@ -36,14 +36,42 @@ static size_t count_of_namespace(const struct controller *c, const char *key, bo
     return count;
 }
 
+/* False: a look is about to find whether it waits; or one of its namespace that waits longer is to
+ * come first, of which a look finds that, or has no place yet where this one has. Both end soon,
+ * and jobs of other namespaces do not wait for that. */
+static bool may_be_first(const struct controller *c, json_t *waiting, const char *key)
+{
+    const int64_t since = json_integer_value(json_object_get(waiting, key));
+    const char *other;
+    json_t *value;
+    for (size_t i = 0; i < ARRAY_LEN(c->looks); i++) {
+        const struct sight *s = c->looks[i];
+        const json_t *noted = s && !s->queued ? sight_noted(s, waiting) : NULL;
+        if (noted && (strcmp(s->key, key) == 0 || (json_integer_value(noted) < since &&
+                                                   controller_same_namespace(s->key, key))))
+            return false;
+    }
+    if (!controller_is_looked_at(c, key))
+        return true;
+    json_object_foreach(waiting, other, value)
+    {
+        if (json_integer_value(value) < since && controller_same_namespace(other, key) &&
+            !controller_is_looked_at(c, other))
+            return false;
+    }
+    return true;
+}
+
 static bool has_room_for_large(const struct controller *c, const char *key)
 {
-    return find_place(c, true) && count_of_namespace(c, key, true) == 0;
+    return find_place(c, true) && count_of_namespace(c, key, true) == 0 &&
+           may_be_first(c, c->large.waiting, key);
 }
 
 static bool has_room_for_small(const struct controller *c, const char *key)
 {
-    return find_place(c, false) && count_of_namespace(c, key, false) < SMALL_OF_NAMESPACE;
+    return find_place(c, false) && count_of_namespace(c, key, false) < SMALL_OF_NAMESPACE &&
+           may_be_first(c, c->small.waiting, key);
 }
 
 /* Whose turn it is; NULL: nobody's. */

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <cmocka.h>
 
-#include "launcher/cluster/controller/private.h"
+#include "launcher/cluster/controller/sight.h"
 
 /* No function below looks into one. */
 static int anything;
@@ -52,6 +52,43 @@ static void test_the_one_that_waits_longest(void **state)
     json_object_del(c.large.waiting, "a/x");
     assert_next(&c, "");
     c.making[0].submission = NULL;
+    assert_next(&c, "b/y");
+    done(&c);
+}
+
+/* One that is looked at has its place already; the first may need one of its namespace, */
+static void test_of_one_namespace_none_passes(void **state)
+{
+    static struct sight looks[4]; /* all that one namespace may have */
+    static const char *const keys[] = {"b/y", "b/1", "b/2", "b/3"};
+    struct controller c;
+    (void)state;
+    begin(&c, json_pack("{s:i, s:i, s:i}", "b/z", 1, "b/y", 2, "c/w", 3));
+    for (size_t i = 0; i < ARRAY_LEN(looks); i++) {
+        looks[i] = (struct sight){.queued = true};
+        snprintf(looks[i].key, sizeof looks[i].key, "%s", keys[i]);
+        c.looks[i] = &looks[i];
+    }
+    assert_false(controller_may_look(&c, "b/z"));
+    assert_next(&c, "c/w");
+    c.looks[3] = NULL;
+    assert_next(&c, "b/z");
+    done(&c);
+}
+
+/* or a look at it has not decided yet. */
+static void test_first_that_is_looked_at(void **state)
+{
+    static struct sight look = {.key = "b/z"};
+    struct controller c;
+    (void)state;
+    begin(&c, json_pack("{s:i, s:i, s:i}", "b/z", 1, "b/y", 2, "c/w", 3));
+    c.looks[0] = &look;
+    look.queued = false;
+    assert_next(&c, "c/w");
+    look.queued = true;
+    assert_next(&c, "b/z");
+    json_object_del(c.large.waiting, "b/z");
     assert_next(&c, "b/y");
     done(&c);
 }
@@ -158,6 +195,8 @@ static void test_changed_ones_in_turn(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_the_one_that_waits_longest),
+                                       cmocka_unit_test(test_of_one_namespace_none_passes),
+                                       cmocka_unit_test(test_first_that_is_looked_at),
                                        cmocka_unit_test(test_names_that_begin_alike),
                                        cmocka_unit_test(test_two_at_a_time),
                                        cmocka_unit_test(test_small_ones),
