@@ -101,7 +101,8 @@ def test_virtual_functions(jobs, plugin):
     show = 'cd /sys/class/net/*nic*; of() { basename $(readlink -f device/$1); }; ' \
         'echo $RANK ${PWD##*/} $(ls /sys/class/infiniband) $NCCL_IB_HCA $(of driver) $(of physfn/driver)'
     result = jobs.run("--here", "-v", workers=2, placement={"spread": "none"}, devices=VIRTUAL, preflight={"fabric": "reach"},
-                      command=["sh", "-c", show], timeout=RUN_S, env={"DRARUN_REACH_MS": REACH_MS}).ok()
+                      command=["sh", "-c", show], timeout=RUN_S, env={"DRARUN_REACH_MS": REACH_MS})
+    assert result.rc == 0, f"{result!r}\n{node.ok(['dmesg'])[-4000:]}"
     assert "the NICs of 2 workers reach each other: 2 pairs" in result.err and "its NIC" not in result.err, result.out + result.err
     told = [line.split() for line in sorted(result.out.splitlines()) if " rxe_nic" in line]
     assert [rank for rank, *_ in told] == ["0", "1"] and {nic for _, nic, *_ in told} == {f"nicvf{i}" for i in range(VFS)}, result
