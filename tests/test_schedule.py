@@ -63,6 +63,11 @@ class Bench:
                 next((False for condition in each.get("status", {}).get("conditions", ())
                       if condition["reason"] == "Unschedulable"), None) for each in self.pods(name)]
 
+    def reasons(self, name):
+        """By pod: its node, or why the scheduler has found none."""
+        return [each["spec"].get("nodeName") or next((condition["message"] for condition in each.get("status", {}).get("conditions", ())
+                                                      if condition["reason"] == "Unschedulable"), None) for each in self.pods(name)]
+
     def is_placed(self, name, fits=True):
         """Whether all of its pods have nodes. That is waited for where it fits; else until the scheduler has found none for one of them,
         and has nothing new to say."""
@@ -170,7 +175,7 @@ def test_plan_and_scheduler_agree_on_what_fits(bench):
         real = bench.is_placed("job", predicted)
         fitting += real
         if predicted != real:
-            wrong.append((case, wanted, {"predicted": predicted, "scheduled": bench.verdicts("job")}))
+            wrong.append((case, wanted, {"predicted": predicted, "scheduled": bench.reasons("job")}))
         bench.clear()
     assert not wrong, f"{len(wrong)} of {CASES} (DRARUN_SEED={SEED}): {wrong[:5]}"
     assert 0 < fitting < CASES
@@ -205,7 +210,7 @@ def test_plan_and_scheduler_agree_on_extended_resources(bench):
             real = bench.is_placed("job", predicted)
             fitting += real
             if predicted != real:
-                wrong.append((case, wanted, {"predicted": predicted, "scheduled": bench.verdicts("job")}))
+                wrong.append((case, wanted, {"predicted": predicted, "scheduled": bench.reasons("job")}))
             bench.clear()
     finally:
         name_resource(None)
@@ -276,7 +281,7 @@ def test_plan_and_scheduler_agree_on_which_nodes(bench):
         fitting += real
         if predicted != real:
             nodes = [(each["spec"], each["metadata"]["labels"]["pool"], each["status"]["allocatable"]) for each in api.get("v1", "Node")]
-            wrong.append((case, wanted, nodes, {"predicted": predicted, "scheduled": bench.verdicts("job")}))
+            wrong.append((case, wanted, nodes, {"predicted": predicted, "scheduled": bench.reasons("job")}))
         bench.clear()
         for node in api.get("v1", "Node"):
             api.delete("v1", "Node", node["metadata"]["name"])
