@@ -109,8 +109,7 @@ static bool waits_for_turn(struct sight *s, bool large)
     sight_note(s, queue->waiting, json_integer(last > created ? last : created));
     s->queued = true;
     if (controller_may_make(s->c, s->key, large)) {
-        sight_unnote(s, queue->waiting);
-        s->queued = false;
+        s->queued = false; /* the note stays while the look waits: none passes it meanwhile */
         return false;
     }
     if (large)
@@ -284,12 +283,13 @@ static bool is_made(struct sight *s)
 
 /* Its namespace may have a controller of its own by now, whose objects of the job would be deleted
  * as half made. */
-static bool awaits_namespaces(const struct sight *s)
+static bool awaits_namespaces(struct sight *s)
 {
-    bool known = controller_knows_namespaces(s->c);
-    if (!known)
-        sight_again(s, UNKNOWN_MS);
-    return !known;
+    if (controller_knows_namespaces(s->c))
+        return false;
+    s->queued = sight_noted(s, s->c->large.waiting) || sight_noted(s, s->c->small.waiting);
+    sight_again(s, UNKNOWN_MS);
+    return true;
 }
 
 /* It is first told that the spec was accepted: with that the API server lets nobody change it, and

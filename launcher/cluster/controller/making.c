@@ -152,6 +152,8 @@ void controller_go_on_making(struct controller *c)
         if (c->making[i].submission && !c->making[i].changed &&
             !controller_is_looked_at(c, c->making[i].key))
             controller_go_on(c, &c->making[i]);
+    if (!controller_knows_namespaces(c)) /* nothing is created before they are known */
+        return;
     call_first_waiting(c, true);
     call_first_waiting(c, false);
 }

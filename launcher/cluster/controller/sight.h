@@ -61,8 +61,8 @@ struct sight {
     int64_t unread_ms;    /* since when it waits for one; 0: not yet */
     struct job_spec spec; /* once it is read, */
     size_t length;        /* of the object's text, then; 0: it is not */
-    bool queued; /* this look has found that it waits for its turn; else a note says it of an
-                  * earlier one */
+    bool queued; /* this look has found that it waits for its turn; else a note says that an
+                  * earlier one did, or that it has its turn now */
 
     struct kube_call *deletion, *writing; /* NULL: none is under way */
     sight_written_fn deleted, written;
