@@ -95,12 +95,13 @@ OWN = ("-L", "unit", "-LE", "^lib$")  # the library's have passed in the benchma
 
 
 def without(tree, folder, *components, tests=("-L", "unit")):
-    """Built, and its unit tests have passed; what was installed, below a prefix. Most objects are those of the whole build, whose options these
-    are; nobody debugs the programs, of which there are hundreds to link."""
+    """Built, and its unit tests have passed, those that ctest takes by the words of tests; without words none is built. What was installed, below a
+    prefix. Most objects are those of the whole build, whose options these are; nobody debugs the programs, of which there are hundreds to link."""
     build, prefix = tree / f"build-{'-'.join(components).lower()}", folder / "usr"
+    left_out = components if tests else (*components, "TESTS")
     options, env = with_ccache(tree)
     run("cmake", "--preset", "dev", "-B", build, f"-DCMAKE_INSTALL_PREFIX={prefix}", "-DCMAKE_INSTALL_LIBDIR=lib", *options,
-        *(f"-DCMAKE_{kind}_LINKER_FLAGS=-Wl,--strip-debug" for kind in ("EXE", "SHARED", "MODULE")), *(f"-DDRARUN_{each}=OFF" for each in components),
+        *(f"-DCMAKE_{kind}_LINKER_FLAGS=-Wl,--strip-debug" for kind in ("EXE", "SHARED", "MODULE")), *(f"-DDRARUN_{each}=OFF" for each in left_out),
         cwd=tree)
     run("nice", "cmake", "--build", build, "--", "-j2", env=env)
     if tests:

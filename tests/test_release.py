@@ -58,19 +58,53 @@ def ok(*command, **more):
     return run.stdout
 
 
-def commit(tree):
+def commit(tree, *options, **more):
     ok("git", "add", "-A", cwd=tree)
     ok("git", "-c", "user.name=test", "-c", "user.email=test@example.org", "-c", "commit.gpgsign=false", "-c", "core.hooksPath=/dev/null",
-       "commit", "-q", "-m", "tests: a tree", cwd=tree)
+       "commit", "-q", "--allow-empty", "-m", "tests: a tree", *options, cwd=tree, **more)
+
+
+def dated(copy):
+    """Gives the section of the version a date, and pages what they say when there is a release."""
+    changelog = copy / "CHANGELOG.md"
+    changelog.write_text(re.sub(rf"^## \[{re.escape(VERSION)}\].*$", f"## [{VERSION}] - 2026-01-31", changelog.read_text(), flags=re.M))
+    for page, says, instead in (("README.md", "first release | none yet", "first release | 2026"), ("MAINTAINERS.md", "Fingerprint: none yet.", "Fingerprint: 0000.")):
+        (copy / page).write_text((copy / page).read_text().replace(says, instead))
+
+
+@contextlib.contextmanager
+def keyring():
+    """The environment of a gpg with one key, of test@example.org."""
+    home = tempfile.mkdtemp(prefix="dt-gpg-", dir="/tmp")  # short: holds a socket
+    environment = {**os.environ, "GNUPGHOME": home}
+    ok("gpg", "--batch", "--quiet", "--passphrase", "", "--quick-generate-key", "test@example.org", "ed25519", "sign", "never", env=environment)
+    yield environment
+    subprocess.run(["gpgconf", "--kill", "all"], env=environment)
+    shutil.rmtree(home)
+
+
+@pytest.fixture
+def key():
+    """One that a test may change."""
+    with keyring() as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
-def tree(tmp_path_factory):
-    """The files of this tree, changed ones too, as a repository with one commit."""
+def signer():
+    """That of the release and of its commit."""
+    with keyring() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory, signer):
+    """The files of this tree, changed ones too, as a repository with one commit, as one for a release is: dated, and signed."""
     folder = tmp_path_factory.mktemp("tree") / "drarun"
     copy_source(folder)
+    dated(folder)
     ok("git", "init", "-q", cwd=folder)
-    commit(folder)
+    commit(folder, "-Stest@example.org", env=signer)
     return folder
 
 
@@ -110,15 +144,17 @@ def other_home(home):
 
 
 @pytest.fixture(scope="module")
-def made(tree, tmp_path_factory):
-    """The folders of two runs: from two clones, on two file systems, with two umasks, time zones, homes and environments."""
+def made(tree, signer, tmp_path_factory):
+    """The folders of two runs: from two clones, on two file systems, with two umasks, time zones, homes and environments. The second is signed,
+    where git shows signatures of commits."""
     found = []
     with other_file_system() as other:
-        for folder, mask, more in ((tmp_path_factory.mktemp("one"), 0o022, {"TZ": "UTC"}),
-                                   (other, 0o077, {"TZ": "Asia/Tokyo", **other_home(other / "home"), **VARIABLES})):
+        for folder, mask, options, more in ((tmp_path_factory.mktemp("one"), 0o022, (), {"TZ": "UTC"}),
+                                            (other, 0o077, ("--sign", "test@example.org"), {**signer, "TZ": "Asia/Tokyo", **other_home(other / "home"), **VARIABLES})):
             clone, out = folder / "clone", folder / "below/out"
             ok("git", "clone", "-q", "--shared", tree, clone)
-            run = release(clone, VERSION, "--build", BUILD, "--out", out, umask=mask, env={**os.environ, **more})
+            ok("git", "config", "log.showSignature", str(bool(options)).lower(), cwd=clone)
+            run = release(clone, VERSION, "--build", BUILD, "--out", out, *options, umask=mask, env={**os.environ, **more})
             assert run.returncode == 0, run.stdout + run.stderr
             assert f"{out}: drarun {VERSION} of commit " in run.stdout
             assert [path.name for path in out.parent.iterdir()] == ["out"]
@@ -179,7 +215,7 @@ def deb(name):
 
 def test_two_runs_give_the_same_bytes(made):
     names = sorted(path.name for path in made[0].iterdir())
-    assert names == sorted(path.name for path in made[1].iterdir())
+    assert sorted([*names, "SHA256SUMS.asc"]) == sorted(path.name for path in made[1].iterdir())
     assert [name for name in names if (made[0] / name).read_bytes() != (made[1] / name).read_bytes()] == []
 
 
@@ -666,44 +702,19 @@ def test_wheel_in_another_root(wheel, root):
 
 # ---- signatures, and what is refused ----
 
-@pytest.fixture
-def key():
-    """The environment of a gpg with one key, of test@example.org."""
-    home = tempfile.mkdtemp(prefix="dt-gpg-", dir="/tmp")  # short: holds a socket
-    environment = {**os.environ, "GNUPGHOME": home}
-    ok("gpg", "--batch", "--quiet", "--passphrase", "", "--quick-generate-key", "test@example.org", "ed25519", "sign", "never", env=environment)
-    yield environment
-    subprocess.run(["gpgconf", "--kill", "all"], env=environment)
-    shutil.rmtree(home)
-
-
-def dated(copy):
-    """Gives the section of the version a date, and pages what they say when there is a release."""
-    changelog = copy / "CHANGELOG.md"
-    changelog.write_text(re.sub(rf"^## \[{re.escape(VERSION)}\].*$", f"## [{VERSION}] - 2026-01-31", changelog.read_text(), flags=re.M))
-    for page, says, instead in (("README.md", "first release | none yet", "first release | 2026"), ("MAINTAINERS.md", "Fingerprint: none yet.", "Fingerprint: 0000.")):
-        (copy / page).write_text((copy / page).read_text().replace(says, instead))
-
-
-def test_signature(copy, key, tmp_path):
-    """Also where git shows signatures of commits, and this one has one."""
-    dated(copy)
-    commit(copy)
-    ok("git", "-c", "user.name=test", "-c", "user.email=test@example.org", "-c", "core.hooksPath=/dev/null", "commit", "-q", "--amend", "--no-edit", "-Stest@example.org", cwd=copy, env=key)
-    ok("git", "config", "log.showSignature", "true", cwd=copy)
-    out = tmp_path / "out"
-    run = release(copy, VERSION, "--build", BUILD, "--sign", "test@example.org", "--out", out, env=key)
-    assert run.returncode == 0, run.stdout + run.stderr
+def test_signature(made, signer, tmp_path):
     for command in CHECKS:
-        ok("sh", "-ec", command, cwd=out, env=key)
-    with open(out / "SHA256SUMS", "a") as sums:
+        ok("sh", "-ec", command, cwd=made[1], env=signer)
+    for name in ("SHA256SUMS", "SHA256SUMS.asc"):
+        shutil.copy(made[1] / name, tmp_path)
+    with open(tmp_path / "SHA256SUMS", "a") as sums:
         sums.write("0" * 64 + "  more\n")
-    assert subprocess.run(["gpg", "--batch", "--verify", out / "SHA256SUMS.asc", out / "SHA256SUMS"], env=key, capture_output=True).returncode != 0
+    wrong = subprocess.run(["gpg", "--batch", "--verify", "SHA256SUMS.asc", "SHA256SUMS"], cwd=tmp_path, env=signer, capture_output=True, text=True)
+    assert wrong.returncode != 0 and "BAD signature" in wrong.stderr, wrong
 
 
 def before_the_first(copy):
-    """Dated, with a page that says that there is no release."""
-    dated(copy)
+    """With a page that says that there is no release."""
     page = copy / "README.md"
     page.write_text(page.read_text().replace("first release | 2026", "first release | none yet"))
 
@@ -714,8 +725,6 @@ def test_key_that_does_not_sign(copy, key, tmp_path):
     (home / "gpg-agent.conf").write_text("pinentry-program /bin/false\n")
     ok("gpg", "--batch", "--quiet", "--pinentry-mode", "loopback", "--passphrase", "secret", "--quick-generate-key", "locked@example.org", "ed25519", "sign", "never", env=key)
     ok("gpgconf", "--kill", "gpg-agent", env=key)  # which knows the passphrase
-    dated(copy)
-    commit(copy)
     run = release(copy, VERSION, "--build", BUILD, "--sign", "locked@example.org", "--out", tmp_path / "out", env=key)
     assert run.returncode == 1 and re.search(r"^release: gpg cannot sign with the key locked@example\.org: .*; unlock the key", run.stderr, re.S), run
     assert run.stdout == "" and not (tmp_path / "out").exists()
@@ -842,6 +851,10 @@ def test_compiler_of_another_hash_is_refused(tmp_path):
     assert not list((tmp_path / "cache").glob("zig-*"))
 
 
+def unchanged(_):
+    pass
+
+
 def without_section(copy):
     (copy / "CHANGELOG.md").write_text("# Changelog\n\n## [Unreleased]\n\nNothing yet.\n")
 
@@ -881,9 +894,9 @@ def with_another_version(copy):
     (without_a_date, ("--sign", "test@example.org"), r"CHANGELOG\.md:3: a release that is signed or tagged has a date"),
     (with_something_unreleased, (), r"CHANGELOG\.md:3: the notes of .* would leave out what is under Unreleased: move it"),
     (before_the_first, ("--sign", "test@example.org"), r"README\.md:\d+: says '\| first release \| none yet', which is wrong once there is a release"),
-    (dated, ("--sign", "nobody@example.org"), r"gpg has no secret key nobody@example\.org"),
-    (dated, ("--build", BUILD), rf"is for {MACHINE}, as is "),
-    (dated, ("--build", "scripts"), r"scripts is no finished build with Ninja: it has no build\.ninja"),
+    (unchanged, ("--sign", "nobody@example.org"), r"gpg has no secret key nobody@example\.org"),
+    (unchanged, ("--build", BUILD), rf"is for {MACHINE}, as is "),
+    (unchanged, ("--build", "scripts"), r"scripts is no finished build with Ninja: it has no build\.ninja"),
 ])
 def test_refused(copy, tmp_path, change, options, says):
     change(copy)
@@ -891,6 +904,12 @@ def test_refused(copy, tmp_path, change, options, says):
     run = release(copy, VERSION, "--build", BUILD, "--out", tmp_path / "out", *options, cwd=copy)
     assert run.returncode == 1 and re.search(f"^release: .*{says}", run.stderr), run
     assert {path.name for path in tmp_path.iterdir()} == {"copy"}
+
+
+def test_section_without_a_date_is_enough_to_rehearse(copy):
+    without_a_date(copy)
+    notes = runpy.run_path(str(copy / "scripts/release"))["notes"]
+    assert notes(VERSION, dated=False).splitlines()[0] == f"# drarun {VERSION}"
 
 
 def test_tag_without_a_date_is_refused(copy, tmp_path):
