@@ -17,12 +17,29 @@ static size_t indent_of(const char *line, size_t length)
     return indent;
 }
 
+/* Of the first two blanks from here on; length: there are none. */
+static size_t gap_of(const char *line, size_t from, size_t length)
+{
+    for (size_t i = from; i + 1 < length; i++)
+        if (line[i] == ' ' && line[i + 1] == ' ')
+            return i;
+    return length;
+}
+
 static bool is_row(const char *line, size_t length)
 {
-    for (size_t i = indent_of(line, length); i + 1 < length; i++)
-        if (line[i] == ' ' && line[i + 1] == ' ')
-            return true;
-    return false;
+    return gap_of(line, indent_of(line, length), length) < length;
+}
+
+/* Where the sentence after a label begins, which is one word and two blanks or more; 0: this is
+ * no such line. */
+static size_t sentence_of(const char *line, size_t length)
+{
+    size_t label = indent_of(line, length), gap = gap_of(line, label, length);
+    if (gap == length || memchr(line + label, ' ', gap - label))
+        return 0;
+    size_t sentence = gap + indent_of(line + gap, length - gap);
+    return sentence < length && gap_of(line, sentence, length) == length ? sentence : 0;
 }
 
 static bool is_variable(const char *line, size_t length)
@@ -35,9 +52,10 @@ static bool is_variable(const char *line, size_t length)
 
 static void fold_line(const char *line, size_t length, size_t width, struct buf *out)
 {
-    size_t indent = indent_of(line, length);
-    buf_add(out, line, indent);
-    wrap_words(line + indent, length - indent, indent, indent + HANG, width, out);
+    size_t sentence = sentence_of(line, length), indent = indent_of(line, length);
+    size_t begin = sentence ? sentence : indent, column = wrap_columns(line, begin);
+    buf_add(out, line, begin);
+    wrap_words(line + begin, length - begin, column, sentence ? column : indent + HANG, width, out);
 }
 
 void fold_add(const char *text, size_t length, size_t width, struct buf *out)
@@ -46,7 +64,8 @@ void fold_add(const char *text, size_t length, size_t width, struct buf *out)
     while (text < end) {
         const char *newline = memchr(text, '\n', (size_t)(end - text));
         size_t line = (size_t)((newline ? newline : end) - text);
-        if (wrap_columns(text, line) <= width || is_row(text, line) || is_variable(text, line))
+        if (wrap_columns(text, line) <= width || is_variable(text, line) ||
+            (is_row(text, line) && !sentence_of(text, line)))
             buf_add(out, text, line);
         else
             fold_line(text, line, width, out);
