@@ -211,8 +211,8 @@ def test_the_example(jobs, machines, source, tmp_path):
     lines = result.out.splitlines()
     assert sorted(lines[:2]) == ["worker 0 is session-w-0", "worker 1 is session-w-1"], result
     assert [line.split()[0] for line in sorted(lines[2:6])] == ["rank"] * 4 and "GPU-" in lines[2]
-    assert lines[6].startswith("allreduce: 2 ranks, workers: 2,") and lines[7].startswith("allreduce: 4 ranks, workers: 2,")
-    assert lines[8:] == ["the last one ended with 3: the allocation is still there"] and not remains(jobs)
+    assert lines[6].startswith("allreduce: 2 ranks, workers: 2,") and lines[8].startswith("allreduce: 4 ranks, workers: 2,")
+    assert lines[10:] == ["the last one ended with 3: the allocation is still there"] and not remains(jobs)
     assert f"drarun: 2 workers of session are kept until {source}/examples/alloc/session.sh ends" in result.err, result
 
 

@@ -120,7 +120,7 @@ def test_allreduce(drarun, example, options, ranks, workers):
     result = drarun(*options, example("allreduce")).ok()
     assert result.out.startswith(f"allreduce: {ranks} ranks, workers: {workers}, hosts: 1; ")
     assert f"first sum {ranks * (ranks + 1) // 2}, every element right on every rank" in result.out
-    assert result.out.count("\n") == 1 and result.err == ""
+    assert re.search(r"\n +[\d.]+ ms \([\d.]+ to [\d.]+\)\n\Z", result.out) and result.out.count("\n") == 2 and result.err == ""
 
 
 def test_allreduce_on_nodes(drarun, example, nodes, agents):

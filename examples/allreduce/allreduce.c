@@ -83,8 +83,8 @@ static void print_result(int ranks, int hosts, int count, const double *sum,
     printf("allreduce: %d ranks", ranks);
     if (workers)
         printf(", workers: %s", workers);
-    printf(", hosts: %d; %d doubles, first sum %.0f, every element right on every rank; "
-           "%.2f ms (%.2f to %.2f)\n",
+    printf(", hosts: %d; %d doubles, first sum %.0f, every element right on every rank\n"
+           "           %.2f ms (%.2f to %.2f)\n",
            hosts, count, sum[0], times[REPEATS / 2] * 1e3, times[0] * 1e3,
            times[REPEATS - 1] * 1e3);
 }
