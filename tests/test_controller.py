@@ -22,6 +22,7 @@ MADE_S = 60
 WORKERS = 800  # 64 at a time are made
 LARGE = 200
 SMALLEST_LARGE = 65
+LARGE_TEXT = 65536
 UNDER_WAY = 16  # calls for a large job
 DELAY_S = 2
 WAITED_S = 35  # 20 s that a launcher may take, 10 s in which a client would give it up
@@ -203,19 +204,62 @@ def test_large_job_holds_up_no_other(applied, proxy):
         cluster.wait("its status does not say so", lambda: "launcherUID" in applied.get("second")["status"], MADE_S)
 
 
-def test_large_jobs_wait_in_the_order_of_their_creation(applied, proxy):
-    cluster, names = applied.cluster, ["d", "c", "b", "a"]
+def late(exchange):
+    time.sleep(DELAY_S)
+    exchange.forward()
 
+
+def reads_spec(name):
+    """Whether the controller reads that DraJob alone, for its spec."""
+    return lambda method, path: method == "GET" and f"/drajobs?fieldSelector=metadata.name%3D{name}&" in path
+
+
+def reads_remains(name):
+    """Whether it asks for what is in the job's way."""
+    return lambda method, path: method == "GET" and f"/pods?labelSelector=drarun.dev%2Fjob%3D{name}&" in path
+
+
+def apply_in_turn(applied, *names):
+    """Large ones, by their text, with few objects."""
+    for name in names:
+        assert applied.apply(name, command=["true"], args=["a" * LARGE_TEXT]) == ""
+        time.sleep(1.1)  # the time of their creation has whole seconds
+
+
+def wait_for_turn(applied, *names):
+    """They say that they do."""
+    for name in names:
+        applied.cluster.wait(lambda: f"it does not wait: {applied.get(name)}",
+                             lambda: "waits for its turn" in (applied.get(name).get("status") or {}).get("message", ""), MADE_S)
+
+
+def make_until(applied, proxy):
+    """A large one is being created until the gate that this returns is opened."""
+    pods = Gate()
+    proxy.fault(pods, is_of_pods, 10 ** 6)
+    apply_in_turn(applied, "job")
+    applied.cluster.wait("it makes no pod", lambda: pods.asked, MADE_S)
+    return pods
+
+
+def wait_made(applied, running, *names):
+    """All objects of these are created, in this order."""
     def made():
         return re.findall("/([a-z]+): its objects are made", said(running))
+    applied.cluster.wait(lambda: f"they are not made: {said(running)}", lambda: len(made()) >= len(names), 2 * MADE_S)
+    assert made() == [*names], said(running)
+
+
+def test_large_jobs_wait_in_the_order_of_their_creation(applied, proxy):
+    """Of the first one what the controller has to know comes late, and of later ones at once."""
     with managing(applied, through=proxy) as running:
-        begin_large(applied, proxy)
-        for name in names:
-            assert applied.apply(name, workers=SMALLEST_LARGE, command=["true"]) == ""
-            time.sleep(1.1)  # the time of their creation has whole seconds
-        assert not made()
-        cluster.wait(lambda: f"they are not made: {said(running)}", lambda: len(made()) == 1 + len(names), 4 * MADE_S)
-        assert made() == ["job", *names], said(running)
+        pods = make_until(applied, proxy)
+        apply_in_turn(applied, "c", "b", "a")
+        wait_for_turn(applied, "c", "b", "a")
+        for match in (reads_spec("c"), reads_remains("c")):
+            proxy.fault(late, match, 10 ** 6)
+        pods.open()
+        wait_made(applied, running, "job", "c", "b", "a")
 
 
 def test_large_job_is_resumed_while_another_one_is_made(applied, proxy):
