@@ -251,15 +251,18 @@ def wait_made(applied, running, *names):
 
 
 def test_large_jobs_wait_in_the_order_of_their_creation(applied, proxy):
-    """Of the first one what the controller has to know comes late, and of later ones at once."""
+    """Of the first one what the controller has to know comes late, and of later ones at once: where it has waited for its turn, and where
+    it need not."""
     with managing(applied, through=proxy) as running:
         pods = make_until(applied, proxy)
         apply_in_turn(applied, "c", "b", "a")
         wait_for_turn(applied, "c", "b", "a")
-        for match in (reads_spec("c"), reads_remains("c")):
+        for match in (reads_spec("c"), reads_remains("c"), reads_remains("e")):
             proxy.fault(late, match, 10 ** 6)
         pods.open()
         wait_made(applied, running, "job", "c", "b", "a")
+        apply_in_turn(applied, "e", "d")
+        wait_made(applied, running, "job", "c", "b", "a", "e", "d")
 
 
 def test_large_job_is_resumed_while_another_one_is_made(applied, proxy):

@@ -99,14 +99,21 @@ static const struct queue *queue_of(const struct sight *s, bool large)
     return large ? &s->c->large : &s->c->small;
 }
 
-/* True: all places are taken, and it is looked at when it is its turn: after those that wait
- * longer. One that could not be created waits since then. */
-static bool waits_for_turn(struct sight *s, bool large)
+/* One that could not be created waits since then. */
+static void note_waiting(const struct sight *s, const struct queue *queue)
 {
-    const struct queue *queue = queue_of(s, large);
     int64_t created = kube_created_ms(s->object);
+    if (!sight_noted(s, queue->turns))
+        sight_note(s, queue->turns, json_integer(0));
     int64_t last = json_integer_value(sight_noted(s, queue->turns));
     sight_note(s, queue->waiting, json_integer(last > created ? last : created));
+}
+
+/* True: all places are taken, and it is looked at when it is its turn: after those that wait
+ * longer. */
+static bool waits_for_turn(struct sight *s, bool large)
+{
+    note_waiting(s, queue_of(s, large));
     s->queued = true;
     if (controller_may_make(s->c, s->key, large)) {
         s->queued = false; /* the note stays while the look waits: none passes it meanwhile */
@@ -139,23 +146,33 @@ static bool is_known_to_wait(struct sight *s)
     return false;
 }
 
+static bool is_large(const struct sight *s)
+{
+    return create_count_of_workers(&s->spec) > LARGE || s->length > LARGE_TEXT;
+}
+
+/* A large one has its place from now on, so that no later one passes it while this look asks what
+ * there is of it. Small ones do not wait for such answers about others. */
+static void enter_queue(const struct sight *s)
+{
+    if (is_large(s))
+        note_waiting(s, &s->c->large);
+}
+
 static void make(struct sight *s)
 {
     struct drarun_error err = {0};
     struct submission *submission = NULL;
-    bool large = create_count_of_workers(&s->spec) > LARGE || s->length > LARGE_TEXT;
-    const struct queue *queue = queue_of(s, large);
+    bool large = is_large(s);
     const struct submit_options options = {.namespace = s->namespace,
                                            .image = s->c->options->image,
                                            .dra_job = kube_uid(s->object),
                                            .going_ms = IN_WAY_MS};
     if (!sight_is_leader(s) || s->c->stop)
         return;
-    if (!sight_noted(s, queue->turns))
-        sight_note(s, queue->turns, json_integer(0));
     if (waits_for_turn(s, large))
         return;
-    sight_note(s, queue->turns, json_integer(kube_client_now(s->c->cluster->client)));
+    sight_note(s, queue_of(s, large)->turns, json_integer(kube_client_now(s->c->cluster->client)));
     int rc = submission_begin(s->c->cluster, &s->spec, &options, &submission, &err);
     if (rc < 0) {
         begin_take_result(s, rc, NULL, &err);
@@ -292,6 +309,13 @@ static bool awaits_namespaces(struct sight *s)
     return true;
 }
 
+static void create_objects(struct sight *s)
+{
+    enter_queue(s);
+    if (!is_made(s) && !awaits_namespaces(s) && is_clear(s))
+        make(s);
+}
+
 /* It is first told that the spec was accepted: with that the API server lets nobody change it, and
  * who changed it meanwhile makes this write fail. */
 void begin_job(struct sight *s)
@@ -314,6 +338,6 @@ void begin_job(struct sight *s)
         await_client(s);
     else if (!drajob_is_accepted(s->object))
         sight_tell_stage(s, DRAJOB_PENDING, NULL, NULL, NULL);
-    else if (!is_made(s) && !awaits_namespaces(s) && is_clear(s))
-        make(s);
+    else
+        create_objects(s);
 }
