@@ -265,6 +265,60 @@ def test_large_jobs_wait_in_the_order_of_their_creation(applied, proxy):
         wait_made(applied, running, "job", "c", "b", "a", "e", "d")
 
 
+def test_large_job_whose_turn_comes_while_others_are_read(applied, proxy):
+    """Of a namespace one spec is read at a time. Those that are read keep it waiting, and do not pass it."""
+    with managing(applied, through=proxy) as running:
+        pods, read = make_until(applied, proxy), Gate()
+        apply_in_turn(applied, "d")
+        wait_for_turn(applied, "d")
+        proxy.fault(Exchange.forward, reads_spec("c"))
+        proxy.fault(read, reads_spec("c"))
+        proxy.fault(late, reads_spec("b"), 10 ** 6)
+        apply_in_turn(applied, "c")
+        applied.cluster.wait("it is not read again", lambda: read.asked, MADE_S)
+        apply_in_turn(applied, "b")
+        pods.open()
+        wait_made(applied, running, "job")
+        time.sleep(DELAY_S)  # in which it is the next one's turn
+        read.open()
+        wait_made(applied, running, "job", "d", "c", "b")
+
+
+def test_large_job_whose_turn_comes_before_news_of_it(applied, proxy):
+    """What the controller wrote of it last is not in its watch yet: it keeps its place until then."""
+    armed, told, opened = threading.Event(), threading.Event(), threading.Event()
+
+    def watch(exchange):
+        answer = exchange.ask()
+        exchange.send(exchange.head(answer, chunked=True))
+        line = b""
+        while data := answer.read1(10 ** 6):
+            line += data
+            if armed.is_set() and b'"name":"d"' in line and b"waits for its turn" in line:
+                told.set()
+                opened.wait(MADE_S)
+            exchange.chunk(data)
+            line = line.rpartition(b"\n")[2]
+        exchange.send(b"0\r\n\r\n")
+    proxy.fault(watch, lambda method, path: "/drajobs?" in path and "watch=" in path, 10 ** 6)
+    with managing(applied, through=proxy) as running:
+        pods = make_until(applied, proxy)
+        apply_in_turn(applied, "d")
+        wait_for_turn(applied, "d")
+        applied.patch({"spec": {"suspend": True}}, "d")
+        applied.cluster.wait("it is not suspended", lambda: applied.state("d") == "Suspended", MADE_S)
+        apply_in_turn(applied, "c")
+        wait_for_turn(applied, "c")
+        armed.set()
+        applied.patch({"spec": {"suspend": False}}, "d")
+        applied.cluster.wait("it does not wait", told.is_set, MADE_S)
+        pods.open()
+        wait_made(applied, running, "job")
+        time.sleep(DELAY_S)  # in which it is the next one's turn
+        opened.set()
+        wait_made(applied, running, "job", "d", "c")
+
+
 def test_large_job_is_resumed_while_another_one_is_made(applied, proxy):
     """It says that it waits for its turn, and not that it is suspended."""
     cluster = applied.cluster

@@ -362,12 +362,13 @@ static int begin(struct controller *c, struct drarun_error *err)
     c->silent = json_object();
     c->large = (struct queue){json_object(), json_object()};
     c->small = (struct queue){json_object(), json_object()};
+    c->held = json_object();
     c->unread = json_object();
     c->late = json_object();
     c->limits = json_object();
     if (!c->due || !c->outdated || !c->pauses || !c->going || !c->untold || !c->made ||
         !c->refused || !c->rests || !c->silent || !c->large.turns || !c->large.waiting ||
-        !c->small.turns || !c->small.waiting || !c->unread || !c->late || !c->limits)
+        !c->small.turns || !c->small.waiting || !c->held || !c->unread || !c->late || !c->limits)
         return error_set(err, ENOMEM, "out of memory");
     c->signals = signals_new(c->cluster->base, on_signal, c, err);
     int rc = c->signals ? begin_heartbeat(c, err) : -err->code;
@@ -427,6 +428,7 @@ static void done(struct controller *c)
     json_decref(c->large.waiting);
     json_decref(c->small.turns);
     json_decref(c->small.waiting);
+    json_decref(c->held);
     json_decref(c->unread);
     json_decref(c->late);
     json_decref(c->limits);

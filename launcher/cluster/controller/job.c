@@ -57,7 +57,7 @@ static void look(struct sight *s)
     else if (controller_is_ceded(s->c, s->namespace))
         leave_to_own(s);
     else if (sight_is_noted(s, s->c->outdated, kube_resource_version(s->object)))
-        return;
+        s->held = true;
     else if (kube_is_terminating(s->object))
         follow_deleted(s);
     else

@@ -37,9 +37,12 @@ static void end(struct sight **place)
 /* What an earlier look found holds until this one has decided. */
 static void decide(struct sight *s)
 {
-    s->queued = false;
+    s->queued = s->held = false;
     job_decide(s);
-    if (s->waits || s->queued)
+    bool noted = sight_noted(s, s->c->large.waiting) || sight_noted(s, s->c->small.waiting);
+    if (s->held && noted)
+        sight_note(s, s->c->held, json_null());
+    if (s->waits || s->queued || s->held)
         return;
     sight_unnote(s, s->c->large.waiting);
     sight_unnote(s, s->c->small.waiting);
@@ -71,6 +74,7 @@ void controller_look(struct controller *c, const char *key)
     *place = s;
     s->unread_ms = json_integer_value(sight_noted(s, c->unread));
     sight_unnote(s, c->unread); /* until this look has found that it waits */
+    sight_unnote(s, c->held);   /* or keeps its place */
     if (making)
         making->changed = false;
     decide(s);

@@ -36,27 +36,38 @@ static size_t count_of_namespace(const struct controller *c, const char *key, bo
     return count;
 }
 
-/* False: a look is about to find whether it waits; or one of its namespace that waits longer is to
- * come first, of which a look finds that, or has no place yet where this one has. Both end soon,
- * and jobs of other namespaces do not wait for that. */
+/* One of its namespace that waits longer. */
+static bool is_before(json_t *waiting, const char *other, const char *key)
+{
+    const json_t *since = json_object_get(waiting, other);
+    return since && controller_same_namespace(other, key) &&
+           json_integer_value(since) < json_integer_value(json_object_get(waiting, key));
+}
+
+/* False: it is held, or a look is about to find whether it waits; or one of its namespace that
+ * waits longer is to come first, of which a look finds that, or which is held, or has no place for
+ * a look where this one has. All that ends soon, and jobs of other namespaces do not wait for it.
+ */
 static bool may_be_first(const struct controller *c, json_t *waiting, const char *key)
 {
-    const int64_t since = json_integer_value(json_object_get(waiting, key));
     const char *other;
     json_t *value;
     for (size_t i = 0; i < ARRAY_LEN(c->looks); i++) {
         const struct sight *s = c->looks[i];
-        const json_t *noted = s && !s->queued ? sight_noted(s, waiting) : NULL;
-        if (noted && (strcmp(s->key, key) == 0 || (json_integer_value(noted) < since &&
-                                                   controller_same_namespace(s->key, key))))
+        if (s && !s->queued && sight_noted(s, waiting) &&
+            (strcmp(s->key, key) == 0 || is_before(waiting, s->key, key)))
+            return false;
+    }
+    json_object_foreach(c->held, other, value)
+    {
+        if (strcmp(other, key) == 0 || is_before(waiting, other, key))
             return false;
     }
     if (!controller_is_looked_at(c, key))
         return true;
     json_object_foreach(waiting, other, value)
     {
-        if (json_integer_value(value) < since && controller_same_namespace(other, key) &&
-            !controller_is_looked_at(c, other))
+        if (!controller_is_looked_at(c, other) && is_before(waiting, other, key))
             return false;
     }
     return true;

@@ -55,7 +55,7 @@ struct making {
 /* Who waits for a place, and has had one. Books as below. */
 struct queue {
     json_t *turns;   /* when it had its last, by the server's clock; 0: not yet */
-    json_t *waiting; /* since when, likewise */
+    json_t *waiting; /* since when, likewise; also while it is looked at */
 };
 
 /* One check of the launchers' Leases. */
@@ -89,6 +89,8 @@ struct controller {
     json_t *silent;   /* {"since", "map", "text", "over"}: controller_check_launchers */
     json_t *limits;   /* of a launcher that does not start: {"allocation", "nodes", "imagePull"} */
     struct queue large, small; /* for a place in making */
+    json_t *held; /* null for who keeps its place there, and is not called when its turn comes: the
+                   * last look at it could not tell, and what that lacked calls it */
     json_t *unread; /* who waits for a place to read its spec in: since when, by clock_ms */
     json_t *late;   /* of jobs that ended while they were made: when to look for pods that were
                      * created after that, milliseconds from the end */

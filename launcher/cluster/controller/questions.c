@@ -46,18 +46,24 @@ static const struct sight_answer *ask_whole(struct sight *s)
     return sight_list(s, SIGHT_WHOLE, &target, &select);
 }
 
+static int read_later(struct sight *s)
+{
+    s->held = true;
+    return 1;
+}
+
 int sight_read_spec(struct sight *s, struct drarun_error *err)
 {
     if (s->length > 0)
         return 0;
     if (!controller_take_reader(s))
-        return 1;
+        return read_later(s);
     const struct sight_answer *list = ask_whole(s);
     if (!list || list->err.code)
         return list ? code_of(list, err) : 1;
     json_t *whole = json_array_get(json_object_get(list->body, "items"), 0);
     if (!whole || strcmp(kube_resource_version(whole), kube_resource_version(s->object)) != 0)
-        return 1;
+        return read_later(s);
     const struct sight_answer *verdict =
         sight_call(s, SIGHT_VERDICT, &read_limits, try_to_read, whole);
     if (!verdict || verdict->err.code)

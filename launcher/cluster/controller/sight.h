@@ -63,6 +63,7 @@ struct sight {
     size_t length;        /* of the object's text, then; 0: it is not */
     bool queued; /* this look has found that it waits for its turn; else a note says that an
                   * earlier one did, or that it has its turn now */
+    bool held;   /* this look ends without having found whether it waits */
 
     struct kube_call *deletion, *writing; /* NULL: none is under way */
     sight_written_fn deleted, written;

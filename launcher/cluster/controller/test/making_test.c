@@ -15,14 +15,16 @@ static struct submission *const submission = (void *)&anything;
 static void begin(struct controller *c, json_t *waiting_take)
 {
     *c = (struct controller){.due = json_object(),
+                             .held = json_object(),
                              .large = {.waiting = waiting_take},
                              .small = {.waiting = json_object()}};
-    assert_true(c->due && c->large.waiting && c->small.waiting);
+    assert_true(c->due && c->held && c->large.waiting && c->small.waiting);
 }
 
 static void done(struct controller *c)
 {
     json_decref(c->due);
+    json_decref(c->held);
     json_decref(c->large.waiting);
     json_decref(c->small.waiting);
 }
@@ -90,6 +92,22 @@ static void test_first_that_is_looked_at(void **state)
     assert_next(&c, "b/z");
     json_object_del(c.large.waiting, "b/z");
     assert_next(&c, "b/y");
+    done(&c);
+}
+
+/* It keeps its place, and is not called. */
+static void test_first_that_is_held(void **state)
+{
+    struct controller c;
+    (void)state;
+    begin(&c, json_pack("{s:i, s:i, s:i, s:i}", "b/z", 1, "b/y", 2, "c/w", 3, "a/x", 4));
+    json_object_set_new(c.held, "b/z", json_null());
+    assert_next(&c, "c/w");
+    json_object_set_new(c.held, "c/w", json_null());
+    assert_next(&c, "a/x"); /* of another namespace */
+    json_object_clear(c.held);
+    json_object_set_new(c.held, "b/y", json_null());
+    assert_next(&c, "b/z"); /* it waits longer */
     done(&c);
 }
 
@@ -197,6 +215,7 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_the_one_that_waits_longest),
                                        cmocka_unit_test(test_of_one_namespace_none_passes),
                                        cmocka_unit_test(test_first_that_is_looked_at),
+                                       cmocka_unit_test(test_first_that_is_held),
                                        cmocka_unit_test(test_names_that_begin_alike),
                                        cmocka_unit_test(test_two_at_a_time),
                                        cmocka_unit_test(test_small_ones),
