@@ -319,6 +319,19 @@ def test_large_job_whose_turn_comes_before_news_of_it(applied, proxy):
         wait_made(applied, running, "job", "d", "c")
 
 
+def test_large_jobs_that_another_controller_left_waiting(applied, proxy):
+    with managing(applied, through=proxy) as running:
+        pods = make_until(applied, proxy)
+        apply_in_turn(applied, "c", "b", "a")
+        wait_for_turn(applied, "c", "b", "a")
+        running.signal(signal.SIGTERM)
+        pods.open()
+        assert running.finish(MADE_S).rc == 0
+    applied.cluster.api.delete(API, KIND, "job", applied.namespace)
+    with managing(applied, "second") as running:
+        wait_made(applied, running, "c", "b", "a")
+
+
 def test_large_job_is_resumed_while_another_one_is_made(applied, proxy):
     """It says that it waits for its turn, and not that it is suspended."""
     cluster = applied.cluster

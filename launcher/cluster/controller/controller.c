@@ -156,6 +156,25 @@ static int watch(struct controller *c, const struct kube_resource *resource,
     return kube_watch_new(c->cluster->client, &options, events, c, ret_watch, err);
 }
 
+struct beginning {
+    struct controller *c;
+    int64_t now_ms;
+};
+
+static void look_since_creation(const json_t *object, void *arg)
+{
+    const struct beginning *begin = arg;
+    controller_again(begin->c, kube_namespace(object), kube_name(object),
+                     kube_created_ms(object) - begin->now_ms);
+}
+
+/* Who waited for the controller before this one is not known: the oldest are looked at first. */
+static void look_at_all(struct controller *c)
+{
+    struct beginning begin = {c, controller_now(c)};
+    kube_watch_each(c->drajobs, look_since_creation, &begin);
+}
+
 /* Nothing is decided before all that is there is known. Of a ConfigMap, which anybody may label,
  * the watch brings only that it has changed: the document is read when it is a job's. */
 static int watch_all(struct controller *c, struct drarun_error *err)
@@ -171,6 +190,8 @@ static int watch_all(struct controller *c, struct drarun_error *err)
            !(kube_watch_synced(c->jobs) && kube_watch_synced(c->maps) &&
              kube_watch_synced(c->drajobs)))
         cluster_turn(c->cluster, TURN_MS);
+    if (rc == 0)
+        look_at_all(c);
     return rc;
 }
 

@@ -63,16 +63,26 @@ static void go_on(struct sight **place)
         end(place);
 }
 
+/* Since when it is, or now. */
+static int64_t due_ms(const struct controller *c, const char *key)
+{
+    const json_t *at = json_object_get(c->due, key);
+    int64_t now = clock_ms();
+    return at && json_integer_value(at) < now ? json_integer_value(at) : now;
+}
+
 void controller_look(struct controller *c, const char *key)
 {
     struct sight **place = find_free(c);
     struct making *making = controller_find_making(c, key);
     struct sight *s = sight_new(c, key);
+    int64_t since = due_ms(c, key);
     json_object_del(c->due, key);
     if (!s)
         return;
     *place = s;
-    s->unread_ms = json_integer_value(sight_noted(s, c->unread));
+    s->unread_ms =
+        sight_noted(s, c->unread) ? json_integer_value(sight_noted(s, c->unread)) : since;
     sight_unnote(s, c->unread); /* until this look has found that it waits */
     sight_unnote(s, c->held);   /* or keeps its place */
     if (making)

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "launcher/cluster/controller/sight.h"
-#include "lib/base/clock.h"
 
 /* Each reader holds a DraJob as anybody may write it, and has a process with as much again. */
 #define READERS_MAX 2
@@ -32,8 +31,6 @@ bool controller_take_reader(struct sight *s)
     struct controller *c = s->c;
     if (s->has_reader)
         return true;
-    if (!s->unread_ms)
-        s->unread_ms = clock_ms();
     sight_note(s, c->unread, json_integer(s->unread_ms));
     const char *first = controller_first_reader(c);
     s->has_reader = first && strcmp(first, s->key) == 0;

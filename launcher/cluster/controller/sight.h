@@ -58,7 +58,7 @@ struct sight {
     bool paused;                  /* something could not be done, or is awaited */
 
     bool has_reader;      /* it has one of the places for who reads a spec */
-    int64_t unread_ms;    /* since when it waits for one; 0: not yet */
+    int64_t unread_ms;    /* since when it waits for one, if it has to */
     struct job_spec spec; /* once it is read, */
     size_t length;        /* of the object's text, then; 0: it is not */
     bool queued; /* this look has found that it waits for its turn; else a note says that an
