@@ -11,6 +11,7 @@
 
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
+#include "lib/base/log.h"
 #include "lib/topo/test/tree.h"
 #include "plugin/discover/faults.h"
 #include "plugin/discover/xids.h"
@@ -161,13 +162,44 @@ static void test_faults_of_the_gpu_alone(void **state)
     node_done(&node);
 }
 
+static void keep_error(void *arg, const struct log_line *line)
+{
+    if (line->level == LOG_QUIET)
+        buf_add(arg, line->text, line->length);
+}
+
 static void test_of_an_earlier_boot(void **state)
 {
     (void)state;
     struct node node = node_new();
+    struct buf errors = BUF_INIT;
     take_all(&node);
+    log_divert(keep_error, &errors);
     assert_int_equal(loaded(&node, "b2").count, 0);
     assert_int_equal(loaded(&node, BOOT).count, 0); /* the files are gone */
+    log_divert(NULL, NULL);
+    assert_int_equal(errors.len, 0);
+    node_done(&node);
+}
+
+static void test_file_that_cannot_be_removed(void **state)
+{
+    (void)state;
+    struct node node = node_new();
+    struct buf errors = BUF_INIT;
+    take_all(&node);
+    struct xids next = loaded(&node, BOOT);
+    unlinkat(node.tree.root, "xids/" GPU "-79.json", 0);
+    tree_dir(&node.tree, "xids/" GPU "-79.json");
+    tree_file(&node.tree, "repaired/" GPU, "");
+    log_divert(keep_error, &errors);
+    assert_true(xids_forget_repaired(&next, node.repaired));
+    log_divert(NULL, NULL);
+    assert_int_equal(next.count, 1);
+    buf_add(&errors, "", 1);
+    assert_non_null(
+        strstr(errors.data, "GPU " GPU ": Xid 79 will be back when the plugin restarts: "));
+    buf_done(&errors);
     node_done(&node);
 }
 
@@ -257,6 +289,7 @@ int main(void)
         cmocka_unit_test(test_one_among_many),
         cmocka_unit_test(test_faults_of_the_gpu_alone),
         cmocka_unit_test(test_of_an_earlier_boot),
+        cmocka_unit_test(test_file_that_cannot_be_removed),
         cmocka_unit_test(test_another_gpu_at_the_address),
         cmocka_unit_test(test_repaired_while_no_plugin_runs),
         cmocka_unit_test(test_uuid_that_is_known_later),
