@@ -8,6 +8,7 @@
 
 #include "launcher/cluster/controller/sight.h"
 #include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
 
 static struct sight all[CONTROLLER_LOOKS_MAX];
 
@@ -49,6 +50,30 @@ static void test_one_at_each(void **state)
     assert_int_equal(at, 2);
     assert_int_equal(controller_count_looks(&c), 2);
     assert_int_equal(controller_oldest_look(&c), 6);
+    done(&c);
+}
+
+/* What was asked first, unless it is asked for sooner. */
+static void test_looked_at_again(void **state)
+{
+    struct controller c;
+    int64_t at = 0;
+    (void)state;
+    begin(&c);
+    int64_t now = clock_ms();
+    controller_again(&c, "a", "x", 200000);
+    assert_string_equal(controller_first_due(&c, &at), "a/x");
+    assert_true(at >= now + 200000);
+    assert_int_equal(controller_count_due(&c), 0);
+    controller_again(&c, "a", "y", 100000);
+    assert_string_equal(controller_first_due(&c, &at), "a/y");
+    int64_t before = at;
+    controller_again(&c, "a", "y", 300000);
+    assert_string_equal(controller_first_due(&c, &at), "a/y");
+    assert_int_equal(at, before);
+    controller_again(&c, "a", "x", 0);
+    assert_string_equal(controller_first_due(&c, &at), "a/x");
+    assert_int_equal(controller_count_due(&c), 1);
     done(&c);
 }
 
@@ -105,8 +130,8 @@ static void test_who_reads(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_one_at_each),
-                                       cmocka_unit_test(test_of_one_namespace),
-                                       cmocka_unit_test(test_who_reads)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_at_each), cmocka_unit_test(test_looked_at_again),
+        cmocka_unit_test(test_of_one_namespace), cmocka_unit_test(test_who_reads)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
