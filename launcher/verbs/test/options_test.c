@@ -436,6 +436,40 @@ static void takes_a_signal_before_the_end(void **state)
     }
 }
 
+static void refuses_a_signal_that_cannot_come(void **state)
+{
+    static const struct {
+        const char *const words[WORDS_MAX];
+        const char *part;
+    } cases[] = {
+        {{"--signal", "B:USR1@60", "a"},
+         "--signal B:USR1@60: B: signals sbatch's shell alone, and drarun signals ranks: leave it"},
+        {{"--signal=RB:USR1", "a"}, "--signal RB:USR1: B: signals sbatch's shell alone"},
+        {{"--signal", "R:USR1", "a"},
+         "--signal R:USR1: prefixes are srun's, for reservations and sbatch's shell"},
+        {{"--signal", "KILL@5", "a"}, "--signal: expected SIG[@TIME] with one of SIGHUP"},
+        {{"--signal", "@5", "a"}, "--signal: expected SIG[@TIME] with one of SIGHUP"},
+        {{"--signal", "USR1@soon", "a"}, "--signal: expected a duration"},
+        {{"--signal", "USR1@", "a"}, "--signal: expected a duration"},
+        {{"--signal", "USR1@0", "a"}, "--signal USR1@0: the time must be above 0"},
+        {{"--signal", "USR1", "a"}, "--signal USR1@60s: it is sent before --timeout TIME"},
+        {{"--timeout", "90", "--signal", "USR1@2m", "a"},
+         "--signal USR1@120s: --timeout is 90 s, so the signal cannot come 120 s before it"},
+        {{"--timeout", "90", "--signal", "USR1@90", "a"}, "cannot come 90 s before it"},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct run_line line;
+        struct drarun_error err = {0};
+        int rc = parse(cases[i].words, &line, &err);
+        if (rc == 0)
+            rc = request_check_warning(&line.request, &err);
+        run_line_done(&line);
+        if (rc == 0 || err.kind != DRARUN_ERR_USAGE || !strstr(err.text, cases[i].part))
+            fail_msg("case %zu: %s", i, err.text);
+    }
+}
+
 /* Each launcher's way to let ranks fail alone. */
 static void others_let_ranks_fail(void **state)
 {
@@ -685,6 +719,7 @@ int main(void)
         cmocka_unit_test(names_the_option_that_does_not_apply),
         cmocka_unit_test(reports_bindings_of_a_job),
         cmocka_unit_test(takes_a_signal_before_the_end),
+        cmocka_unit_test(refuses_a_signal_that_cannot_come),
         cmocka_unit_test(others_let_ranks_fail),
         cmocka_unit_test(other_launchers_variables),
         cmocka_unit_test(heeds_other_launchers_variables),
