@@ -8,6 +8,8 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "lib/base/cleanup.h"
+
 static void parts_become_infos(void **state)
 {
     struct info_list list = info_list_new(), part = info_list_new(), none = info_list_new();
@@ -65,12 +67,44 @@ static void what_lacks_fails(void **state)
     PMIX_DATA_ARRAY_DESTRUCT(&array);
 }
 
+/* Also where libpmix had the memory for the first ones of several. */
+static void lacks_of_any_element_fail(void **state)
+{
+    static const pmix_data_type_t types[] = {PMIX_INFO, PMIX_PROC_INFO};
+    char text[] = "text";
+    (void)state;
+    for (size_t i = 0; i < 2 * ARRAY_LEN(types); i++) {
+        bool whole = i % 2 == 1;
+        struct info_list list = info_list_new();
+        pmix_info_t infos[3];
+        pmix_proc_info_t processes[3];
+        pmix_data_array_t array, inner = {types[i / 2], 3, infos};
+        if (inner.type == PMIX_PROC_INFO)
+            inner.array = processes;
+        for (size_t k = 0; k < 3; k++) {
+            bool lacks = k == 1 && !whole;
+            PMIX_INFO_CONSTRUCT(&infos[k]);
+            PMIX_LOAD_KEY(infos[k].key, PMIX_HOSTNAME);
+            infos[k].value.type = PMIX_STRING;
+            infos[k].value.data.string = lacks ? NULL : text;
+            PMIX_PROC_INFO_CONSTRUCT(&processes[k]);
+            processes[k].hostname = text;
+            processes[k].executable_name = lacks ? NULL : text;
+        }
+        info_list_add(&list, PMIX_NODE_INFO_ARRAY, &inner, PMIX_DATA_ARRAY);
+        assert_int_equal(info_list_convert_take(&list, &array),
+                         whole ? PMIX_SUCCESS : PMIX_ERR_NOMEM);
+        PMIX_DATA_ARRAY_DESTRUCT(&array);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_become_infos),
         cmocka_unit_test(nothing_is_empty),
         cmocka_unit_test(what_lacks_fails),
+        cmocka_unit_test(lacks_of_any_element_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
