@@ -3,9 +3,12 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
+#include <time.h>
 #include <cmocka.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/kube/object.h"
 #include "plugin/prepare/preparer_private.h"
 
 /* A claim has two devices, each with its attach order (NULL: none): whether a pod that still runs
@@ -44,8 +47,91 @@ static void test_what_is_left(void **state)
     }
 }
 
+static time_t now_s = 1000;
+
+int __wrap_clock_gettime(clockid_t id, struct timespec *now);
+int __wrap_clock_gettime(clockid_t id, struct timespec *now)
+{
+    (void)id;
+    *now = (struct timespec){.tv_sec = now_s};
+    return 0;
+}
+
+static struct {
+    int count; /* of questions to the API server */
+    char claim[64];
+    kube_call_fn answer;
+    void *arg;
+} asked;
+
+int __wrap_kube_get(struct kube_client *client, const struct kube_target *target, kube_call_fn fn,
+                    void *arg, struct kube_call **ret_call, struct drarun_error *err);
+int __wrap_kube_get(struct kube_client *client, const struct kube_target *target, kube_call_fn fn,
+                    void *arg, struct kube_call **ret_call, struct drarun_error *err)
+{
+    (void)client, (void)err;
+    asked.count++;
+    snprintf(asked.claim, sizeof asked.claim, "%s/%s", target->namespace_, target->name);
+    asked.answer = fn;
+    asked.arg = arg;
+    *ret_call = (struct kube_call *)&asked; /* under way */
+    return 0;
+}
+
+/* The claim still has the device; so the holder keeps it. */
+static void answer_that_it_has(const char *uid, const char *device)
+{
+    json_t *claim =
+        json_pack("{s:{s:s}, s:{s:{s:{s:[{s:s, s:s, s:s}]}}}}", "metadata", "uid", uid, "status",
+                  "allocation", "devices", "results", "driver", "d", "pool", "n", "device", device);
+    const struct kube_answer answer = {.status = 200, .body = claim};
+    assert_non_null(claim);
+    asked.answer(&answer, NULL, asked.arg);
+    json_decref(claim);
+}
+
+/* One call at a time, and not one after the other: the task looks again several times a second. */
+static void test_how_often_is_asked(void **state)
+{
+    char uid[] = "u0", own_uid[] = "u1";
+    const struct preparer_config config = {.driver = "d", .node = "n"};
+    struct holding holder = {
+        .device = "a", .uid = "u0", .known = true, .namespace_ = "default", .name = "holder"};
+    struct preparer preparer = {.config = &config, .holdings.list = &holder};
+    struct task task = {.preparer = &preparer, .uid = own_uid, .prepares = true};
+    (void)state;
+    preparer.queue.tasks = &task;
+    reclaim_ask(&task, &holder);
+    assert_int_equal(asked.count, 1);
+    assert_string_equal(asked.claim, "default/holder");
+    now_s += 60;
+    reclaim_ask(&task, &holder); /* the answer is still to come */
+    assert_int_equal(asked.count, 1);
+    answer_that_it_has(uid, "a");
+    assert_null(task.call);
+    reclaim_ask(&task, &holder);
+    assert_int_equal(asked.count, 2);
+    answer_that_it_has(uid, "a");
+    for (int i = 0; i < 10; i++)
+        reclaim_ask(&task, &holder); /* within the same second */
+    assert_int_equal(asked.count, 2);
+    now_s += 60;
+    holder.known = false; /* it was salvaged */
+    reclaim_ask(&task, &holder);
+    assert_int_equal(asked.count, 2);
+    holder.known = true;
+    struct task back = {.preparer = &preparer, .uid = uid};
+    task.next = &back; /* Unprepare waits for its turn */
+    reclaim_ask(&task, &holder);
+    assert_int_equal(asked.count, 2);
+    task.next = NULL;
+    reclaim_ask(&task, &holder);
+    assert_int_equal(asked.count, 3);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_what_is_left)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_what_is_left),
+                                       cmocka_unit_test(test_how_often_is_asked)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
