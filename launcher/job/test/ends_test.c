@@ -11,6 +11,7 @@
 #include "launcher/job/private.h"
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
+#include "lib/base/error.h"
 #include "lib/base/unconst.h"
 
 static void on_time(evutil_socket_t fd, short what, void *arg)
@@ -102,9 +103,43 @@ static void test_what_an_agent_fails_for(void **state)
     }
 }
 
+/* Output that cannot be written ends the job, whatever is under way: the next turn of the loop
+ * takes it, or the first look of a job that has no clocks yet. */
+static void test_output_that_fails(void **state)
+{
+    const uint32_t ranks = 1;
+    (void)state;
+    for (int has_clock = 0; has_clock <= 1; has_clock++) {
+        const struct job_request request = {0};
+        struct job job = {.request = &request, .state = JOB_ENDING, .base = event_base_new()};
+        struct drarun_error err = {0};
+        CLEANUP(buf_done) struct buf why = BUF_INIT;
+        assert_non_null(job.base);
+        job.settling.clock = evtimer_new(job.base, on_time, NULL);
+        job.clocks.look = has_clock ? evtimer_new(job.base, on_time, NULL) : NULL;
+        assert_int_equal(rankmap_build(&ranks, 1, 1, 1, &job.map, &err), 0);
+        job.cause = cause_new(&job.map);
+        assert_non_null(job.cause);
+        error_set(&err, ENOSPC, "rank.0.out: no room");
+        job_on_output_failed(&job, &err);
+        cause_explain(job.cause, false, &why);
+        assert_non_null(why.data);
+        assert_non_null(strstr(why.data, "rank.0.out: no room"));
+        if (has_clock) {
+            assert_true(event_pending(job.clocks.look, EV_TIMEOUT, NULL));
+            event_free(job.clocks.look);
+        }
+        cause_free(job.cause);
+        rankmap_done(&job.map);
+        event_free(job.settling.clock);
+        event_base_free(job.base);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_how_long_a_pods_end_is_awaited),
-                                       cmocka_unit_test(test_what_an_agent_fails_for)};
+                                       cmocka_unit_test(test_what_an_agent_fails_for),
+                                       cmocka_unit_test(test_output_that_fails)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
