@@ -327,6 +327,16 @@ def test_host_whose_gpus_do_not_use_nvlink(judge, verdict, name, words, within):
     assert document["within"] == within and document["limit"]["unused"] is True and document["rdma"] == "one host", document
 
 
+@pytest.mark.parametrize("busbw,percent", [(0.01, "0.0"), (2.0, "0.4"), (45.0, "10.0")])
+def test_share_of_a_link_that_is_not_used(judge, busbw, percent):
+    """However small: that the GPUs do not use the link explains it."""
+    log = [line for line in (ONE_HOST / "shm.txt").read_text().splitlines() if "NCCL INFO" in line]
+    text = "\n".join([*log, *Run(hosts=1, rows=[Row(8 << 30, busbw=busbw)]).lines()]) + "\n"
+    said = judge(text).ok().out
+    assert f"  verdict   {percent} % of the limit, and less than others saw; the GPUs do not use that link: " \
+           "they are connected by shared memory\n" in said, said
+
+
 @pytest.mark.parametrize("line,why", [
     ("NCCL_P2P_DISABLE set by environment to 1.", "NCCL_P2P_DISABLE is 1: unset it"), ("NCCL_P2P_DISABLE set by environment to 0.", "no line says why"),
     ("NCCL_P2P_LEVEL set by environment to LOC", "NCCL_P2P_LEVEL allows no P2P: unset it"), ("NCCL_P2P_LEVEL set by environment to NVL", "no line says why"),
