@@ -319,6 +319,10 @@ static void test_template_over_short_form(void **state)
 
 #define SIXTY "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
 #define JOB(spec) "kind: DraJob\nspec:\n  image: i\n  command: [c]\n  " spec "\n"
+#define TEN(text) text text text text text text text text text text
+#define RULE "{\"on\": {cause: oom}, action: fail}, "
+#define TOLERATION "{operator: Exists}, "
+#define FOUR(name) "{name: " name "a}, {name: " name "b}, {name: " name "c}, {name: " name "d}, "
 #define POLICY(on, then) JOB("failurePolicy: {rules: [{\"on\": {" on "}, action: " then "}]}")
 
 static void test_refused(void **state)
@@ -517,6 +521,12 @@ static void test_refused(void **state)
         {JOB("volumes: [{emptyDir: {}, mountPath: x}]"), "expected an absolute path"},
         {JOB("volumes: [{shm: 16Gi, mountPath: /x}]"), "shm is always at /dev/shm"},
         {JOB("volumes: [{shm: lots}]"), "spec.volumes[0].shm: expected a quantity"},
+        {JOB("volumes: [{shm: {}}]"), "spec.volumes[0].shm: expected a quantity such as 16Gi"},
+        {JOB("volumes: [{name: A, emptyDir: {}, mountPath: /x}]"),
+         "spec.volumes[0].name: expected a DNS label (a-z, 0-9 and inner -, at most 63)"},
+        {JOB("volumes: [{emptyDir: {}, mountPath: '/x:y'}]"), "an absolute path without a colon"},
+        {JOB("volumes: [{emptyDir: {}, mountPath: /x, readOnly: 'yes'}]"),
+         "spec.volumes[0].readOnly: expected true or false"},
         {JOB("volumes: [{shm: 1Gi}, {shm: 2Gi}]"), "spec.volumes[1].shm: a second shm"},
         {JOB("volumes: [{secret: a, mountPath: /a}, {secret: b, mountPath: /a}]"),
          "spec.volumes[1].mountPath: a second volume with the mountPath \"/a\""},
@@ -539,6 +549,16 @@ static void test_refused(void **state)
          "tolerations[0]: key is missing: operator: Exists without one is for every taint"},
         {JOB("devices: {gpus: {count: 1, tolerations: [{operator: Exists, value: v}]}}"),
          "tolerations[0].value: Exists matches any value"},
+        {JOB("devices: {gpus: {count: 1, tolerations: [{key: -a, operator: Exists}]}}"),
+         "tolerations[0].key: expected the key of a taint, such as example.com/degraded"},
+        {JOB("devices: {gpus: {count: 1, tolerations: [{key: a, value: 1}]}}"),
+         "tolerations[0].value: expected a text"},
+        {JOB("devices: {gpus: {count: 1, tolerations: [{key: a, effect: PreferNoSchedule}]}}"),
+         "tolerations[0].effect: expected one of NoSchedule, NoExecute"},
+        {JOB("devices: {gpus: {count: 1, tolerations: [" TEN(TOLERATION)
+                 TOLERATION TOLERATION TOLERATION TOLERATION TOLERATION TOLERATION TOLERATION
+             "]}}"),
+         "gpus.tolerations: more than the 16 tolerations that Kubernetes allows"},
         {JOB("failurePolicy: {rules: []}"),
          "spec.failurePolicy.rules: expected a list of at least"},
         {JOB("failurePolicy: {rules: [{action: fail}]}"), "rules[0]: on is missing"},
@@ -554,8 +574,22 @@ static void test_refused(void **state)
         {POLICY("cause: oom", "restart, scope: worker"), "scope: worker is not supported yet"},
         {POLICY("cause: oom", "fail, node: avoid"), "node: there is no next attempt after fail"},
         {POLICY("cause: oom", "restart, when: x"), "rules[0].when: unknown key"},
+        {POLICY("cause: oom", "restart, node: stay"), "node: expected one of avoid, keep"},
+        {POLICY("exitCodes: [256]", "fail"), "exitCodes[0]: expected an integer of at most 255"},
+        {JOB("failurePolicy: {rules: [{\"on\": {cause: oom}}]}"),
+         "rules[0]: action is missing: restart, fail or ignore"},
+        {JOB("failurePolicy: {rules: [" TEN(RULE) TEN(RULE) RULE "]}"),
+         "failurePolicy.rules: at most 20 rules, got 21"},
         {JOB("restarts: 1\n  failurePolicy: {restarts: 2}"),
          "failurePolicy.restarts: is also at the top, spec.restarts"},
+        {"metadata: {name: A}\nspec: {image: i, command: [c]}",
+         "metadata.name: expected a DNS label (a-z, 0-9 and inner -, at most 55), got \"A\""},
+        {"metadata: {name: a, namespace: a.b}\nspec: {image: i, command: [c]}",
+         "metadata.namespace: expected a namespace: a DNS label, got \"a.b\""},
+        {"metadata: {labels: {-a: b}}\nspec: {image: i, command: [c]}",
+         "metadata.labels.-a: expected a key such as example.com/name"},
+        {"metadata: {annotations: {a/b/c: b}}\nspec: {image: i, command: [c]}",
+         "metadata.annotations.a/b/c: expected a key such as example.com/name"},
         {"metadata: {generateName: A}\nspec: {image: i, command: [c]}",
          "metadata.generateName: expected what a DNS label begins with"},
         {"metadata: {generateName: a123456789b123456789c123456789d123456789e123456789f1234}\n"
@@ -571,6 +605,22 @@ static void test_refused(void **state)
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(list); i++)
         expect_finding(list[i][0], list[i][1]);
+}
+
+/* One more of each is refused. */
+static void test_longest_lists(void **state)
+{
+    static const char *const texts[] = {
+        JOB("failurePolicy: {rules: [" TEN(RULE) TEN(RULE) "]}"),
+        JOB("devices: {gpus: {count: 1, tolerations: [" TEN(TOLERATION)
+                TOLERATION TOLERATION TOLERATION TOLERATION TOLERATION TOLERATION "]}}"),
+        "image: i\ncommand: [c]\nroles: [" FOUR("a") FOUR("b") FOUR("c") FOUR("d") "]",
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        struct job_spec s = read_good(texts[i]);
+        job_spec_done(&s);
+    }
 }
 
 /* The same whatever the number of workers: NAME-w-I and NAME-channel must be DNS labels. */
@@ -909,6 +959,8 @@ static void test_refused_roles(void **state)
         {"image: i\ncommand: [c]\nroles: [x]", "roles[0]: expected a mapping"},
         {"image: i\ncommand: [c]\nroles: [{workers: 2}]", "roles[0]: name is missing"},
         {"image: i\ncommand: [c]\nroles: [{name: A}]", "roles[0].name: expected a DNS label"},
+        {"image: i\ncommand: [c]\nroles: [" FOUR("a") FOUR("b") FOUR("c") FOUR("d") "{name: e}]",
+         "roles: at most 16 roles, got 17"},
         {"image: i\ncommand: [c]\nroles: [{name: all}]",
          "roles[0].name: all and rank0 have a meaning in spec.success"},
         {"image: i\ncommand: [c]\nroles: [{name: a}, {name: a}]",
@@ -997,6 +1049,7 @@ int main(void)
         cmocka_unit_test(test_parts_of_gpus),
         cmocka_unit_test(test_failure_policy),
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_longest_lists),
         cmocka_unit_test(test_name_length),
         cmocka_unit_test(test_default_name),
         cmocka_unit_test(test_wrong_types),
