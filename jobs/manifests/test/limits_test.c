@@ -98,6 +98,19 @@ static void test_labels(void **state)
     expect(&spec, "metadata.annotations[\"kueue.x-k8s.io/job-min-parallelism\"]: Kueue would start "
                   "fewer workers");
     json_decref(spec.annotations);
+    spec = job();
+    spec.annotations = json_pack("{s:s}", "a/b/c", "x");
+    expect(&spec, "metadata.annotations: \"a/b/c\" is no key: expected [PREFIX/]NAME");
+    json_decref(spec.annotations);
+    char *text = calloc(1, LIMIT_ANNOTATIONS);
+    assert_non_null(text);
+    memset(text, 'a', LIMIT_ANNOTATIONS - 1);
+    spec.annotations = json_pack("{s:s}", "k", text);
+    expect(&spec, NULL);
+    json_object_set_new(spec.annotations, "l", json_string(""));
+    expect(&spec, "metadata.annotations: 262145 bytes; at most 262144");
+    json_decref(spec.annotations);
+    free(text);
 }
 
 static void test_counts(void **state)
@@ -106,6 +119,9 @@ static void test_counts(void **state)
     (void)state;
     spec.roles[0].gpus.count = spec.roles[0].nics.count = 16;
     expect(&spec, NULL);
+    spec.roles[0].cpus = (struct spec_devices){.count = 2, .class = "dra.cpu"};
+    expect(&spec, "spec.devices: 16 GPUs and 16 NICs with groups of CPUs are 34 devices");
+    spec.roles[0].cpus = (struct spec_devices){0};
     spec.roles[0].nics.count = 17;
     expect(&spec, "spec.devices: 16 GPUs and 17 NICs are 33 devices; a worker's claim holds 32");
     spec.roles[0].gpus.class = NULL; /* the device plugin's do not count */
@@ -115,7 +131,11 @@ static void test_counts(void **state)
     expect(&spec, "spec.devices.nics.count: 33 devices");
     spec.roles[0].nics.count = 1;
     spec.roles[0].gpus.resource = "gpus";
-    expect(&spec, "spec.devices.gpus.resource");
+    expect(&spec, "spec.devices.gpus.resource: expected an extended resource, as nvidia.com/gpu");
+    spec.roles[0].gpus.resource = "a/b/c";
+    expect(&spec, "spec.devices.gpus.resource: expected an extended resource, as nvidia.com/gpu");
+    spec.roles[0].gpus = (struct spec_devices){.count = 1, .class = "No_Class"};
+    expect(&spec, "spec.devices.gpus.class: \"No_Class\" is no name of a DeviceClass");
 }
 
 static void test_constraints(void **state)
