@@ -152,10 +152,21 @@ static void numa_nodes(void **state)
 static void without_nics(void **state)
 {
     struct inventory_nic tcp[] = {nic(1, "eth1", false)};
-    const struct inventory inventory = {.nics = tcp, .nic_count = 1};
+    const struct inventory inventory = {.nics = tcp, .nic_count = 1}, nothing = {0};
     struct plan_notes notes;
     struct devices devices;
     (void)state;
+    struct plan_left_nic left[] = {{.reason = "eth9 (no cable)"}};
+    const struct inventory others = {.left = left, .left_count = 1};
+    assert_int_equal(settle(&others, &rdma, SPEC_NETWORK_RDMA, &notes, &devices), 1);
+    assert_string_equal(notes.refusal.detail,
+                        "network: rdma, but no RDMA NIC can carry data: eth9 (no cable)");
+    plan_notes_done(&notes);
+    assert_int_equal(settle(&nothing, &rdma, SPEC_NETWORK_RDMA, &notes, &devices), 1);
+    assert_int_equal(notes.refusal.code, WARN_NO_RDMA_NIC);
+    assert_string_equal(notes.refusal.detail,
+                        "network: rdma, but no RDMA NIC was given; network: any does without");
+    plan_notes_done(&notes);
     assert_int_equal(settle(&inventory, &none, SPEC_NETWORK_RDMA, &notes, &devices), 1);
     assert_int_equal(notes.refusal.code, WARN_NO_RDMA_NIC);
     assert_null(devices.nics); /* untouched */

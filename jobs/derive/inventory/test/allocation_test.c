@@ -270,6 +270,10 @@ static void contradictions_are_errors(void **unused)
          "numaNode is 1 in one domain and 0"},
         {"{\"dra.net/pciAddress\": {\"string\": \"0000:91:0\"}}", "no PCI address"},
         {"{\"dra.net/numaNode\": {\"int\": 70000}}", "numaNode: expected 0 to"},
+        {"{\"dra.net/pciAddress\": {\"string\": \"0000:91:00.0\"}, "
+         "\"pciAddressDomain\": {\"string\": \"0000\"}, \"pciAddressBus\": {\"string\": \"92\"}, "
+         "\"pciAddressDevice\": {\"string\": \"00\"}, \"pciAddressFunction\": {\"string\": \"0\"}}",
+         "pciAddress 0000:91:00.0 contradicts pciAddressBus and the like"},
     };
     (void)unused;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

@@ -296,6 +296,36 @@ static void the_clique_of_its_node(void **state)
     }
 }
 
+#define MIG(name, parent)                                                                          \
+    "{\"name\": \"" name "\", \"attributes\": {\"type\": {\"string\": \"mig\"}, "                  \
+    "\"uuid\": {\"string\": \"MIG-" name "\"}, \"parentUUID\": {\"string\": \"" parent "\"}}}"
+
+/* NCCL would refuse two of one GPU. */
+static void slices_of_a_gpu(void **state)
+{
+    static const char slices[] = "[" SLICE(
+        "gpu.nvidia.com", MIG("a0", "GPU-a") ", " MIG("b0", "GPU-b") ", " MIG("a1", "GPU-a")) "]";
+    struct fixture f;
+    (void)state;
+    assert_int_equal(
+        read_worker_of(
+            &f, slices,
+            ALLOCATED(RESULT("gpu.nvidia.com", "a0") ", " RESULT("gpu.nvidia.com", "b0")), NULL),
+        0);
+    assert_int_equal(f.inventory.gpu_count, 2);
+    assert_true(warnings_have(&f.notes.warnings, WARN_MIG_NO_P2P, 0));
+    done(&f);
+    assert_int_equal(
+        read_worker_of(&f, slices,
+                       ALLOCATED(RESULT("gpu.nvidia.com", "b0") ", " RESULT(
+                           "gpu.nvidia.com", "a1") ", " RESULT("gpu.nvidia.com", "a0")),
+                       NULL),
+        1);
+    assert_int_equal(f.notes.refusal.code, WARN_MIG_SAME_PARENT);
+    assert_non_null(strstr(f.notes.refusal.detail, " are of one GPU: NCCL refuses both"));
+    done(&f);
+}
+
 static void a_device_that_no_slice_has(void **state)
 {
     struct fixture f;
@@ -327,6 +357,7 @@ int main(void)
         cmocka_unit_test(ports_of_a_nic),
         cmocka_unit_test(a_device_of_others_is_no_reason_to_refuse),
         cmocka_unit_test(the_clique_of_its_node),
+        cmocka_unit_test(slices_of_a_gpu),
         cmocka_unit_test(a_device_that_no_slice_has),
         cmocka_unit_test(a_claim_that_is_not_allocated),
     };
