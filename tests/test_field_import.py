@@ -644,6 +644,9 @@ def test_ranks_of_others(imported, words, workers, each):
     (["-np", "16"], "16 ranks are more than 2 workers with 4 slots hold"),
     (["-np", "x"], "-np x: expected a number of at least 1"),
     (["--map-by", "ppr:2:socket"], "ppr:2:socket: the number of ranks on a node depends on its hardware; give it by -np"),
+    (["--map-by", "ppr:0:node"], "--map-by ppr:0:node: expected ppr:N:node"),
+    (["--map-by", "ppr:2"], "--map-by ppr:2: expected ppr:N:node"),
+    (["--ppr", "x:node"], "--ppr x:node: expected ppr:N:node"),
     (["--map-by", "dist:mlx5_0"], "dist:mlx5_0: unknown placement; "),
     (["--rankfile", "f"], "places ranks in a way"),
     (["-npersocket", "2"], "places ranks in a way"),
@@ -1027,6 +1030,14 @@ def test_failure_policy_of_a_job(imported):
     assert {each["on"]["cause"] for each in got[1:-1]} == {"evicted", "preempted", "taint", "device-taint", "node-lost", "node-shutdown"}
     assert all(each["action"] == "ignore" for each in got[1:-1]) and job["spec"]["restarts"] == 2
     assert "onExitCodes.containerName: left out" in notes and "onPodConditions[1]: left out" in notes
+
+
+@pytest.mark.parametrize("count", [20, 21])
+def test_as_many_rules_as_a_job_has(imported, count):
+    rules = [{"action": "FailJob", "onExitCodes": {"operator": "In", "values": [code]}} for code in range(1, count + 1)]
+    job, notes = imported(workload("Job", {**KINDS["Job"], "podFailurePolicy": {"rules": rules}}))
+    assert len(job["spec"].get("failurePolicy", {}).get("rules", [])) == (count if count == 20 else 0)
+    assert ("podFailurePolicy: left out: a job has at most 20 rules" in notes) == (count > 20), notes
 
 
 @pytest.mark.parametrize("kind,where", [("MPIJob", "mpiReplicaSpecs"), ("PyTorchJob", "pytorchReplicaSpecs")])

@@ -247,6 +247,23 @@ def test_amounts_of_requests(imported, second, count, said):
     assert spec["devices"]["gpus"]["firstAvailable"][1] == {"capacity": {"a.b/cores": 2}} and "capacity" not in notes, notes
 
 
+def test_settings_of_a_claim_that_are_left_out(imported):
+    """A kind of devices has one configuration, and labels are the job's."""
+    text = JOB.replace("VERSION", "v1").replace("REQUESTS", json.dumps(SHAPES["v1"]))
+    text = text.replace("spec:\n  spec:\n", "spec:\n  metadata: {labels: {a: b}}\n  spec:\n")
+    spec, notes = imported(text + "      - {requests: [x], opaque: {driver: dra.net, parameters: {interface: {mtu: 1500}}}}\n")
+    assert spec["devices"]["nics"]["config"] == {"interface": {"mtu": 8896}}
+    assert "config[1].opaque: left out: these devices have a configuration already" in notes, notes
+    assert "spec.metadata: left out: claims of a job have the labels and annotations of the job" in notes, notes
+
+
+@pytest.mark.parametrize("gpus,shown", [(0, "0"), ("many", '"many"'), ("1500m", '"1500m"')])
+def test_gpus_that_are_no_number(drarun, gpus, shown):
+    template = changed(TRAIN, resources={"limits": {"nvidia.com/gpu": gpus}})
+    run = drarun("import", "-", input=of_kind("Job", {"template": template}))
+    assert f'resources.limits["nvidia.com/gpu"]: expected a number of GPUs, got {shown}\n' in run.err and "devices:" not in run.out, run
+
+
 def test_choices_of_devices(imported):
     """In their order, each with what it says beside the others; the attribute over all holds for each."""
     spec, notes = imported(with_requests({"name": "g", "firstAvailable": ANY}, {"name": "x", "firstAvailable": NICS}))
@@ -1580,6 +1597,15 @@ def test_patches_of_a_trainjobs_runtime(drarun):
 def test_trainjob_without_its_runtime(drarun, ref, error):
     run = drarun("import", "-", input=of_kind("TrainJob", {"runtimeRef": ref} if ref else {"trainer": {"numNodes": 2}}))
     assert run.rc == 65 and run.out == "" and error in run.err and "drarun: <stdin>:" in run.err, repr(run)
+
+
+def test_runtime_without_jobs(drarun):
+    manifest, runtime = yaml.safe_load_all((RUNTIMES / "trainjob-torch.yaml").read_text())
+    if manifest["kind"] != "TrainJob":
+        manifest, runtime = runtime, manifest
+    del runtime["spec"]["template"]["spec"]["replicatedJobs"]
+    run = drarun("import", "-", input=yaml.safe_dump_all([manifest, runtime]))
+    assert run.rc == 65 and run.out == "" and "spec.template.spec.replicatedJobs is missing" in run.err, repr(run)
 
 
 SWITCHES = {"NCCL_SHM_DISABLE": "1", "NCCL_P2P_DISABLE": "1", "NCCL_NVLS_ENABLE": "0"}
