@@ -47,7 +47,7 @@ bool duration_read(const char *text, int64_t *ret_ms)
         if (digits == 0 || digits > 12)
             return false;
         double value = strtod(p, &end);
-        if (end != p + digits && p[digits] != '.') /* "0x10", "1e3" */
+        if (end != p + strspn(p, "0123456789.")) /* "0x10", "1.5e3" */
             return false;
         size_t length = strspn(end, "dhms"), unit = ARRAY_LEN(units);
         for (size_t i = 0; i < ARRAY_LEN(units); i++)
