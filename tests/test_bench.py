@@ -300,6 +300,9 @@ def test_options_of_nccl_tests():
                     assert result.stdout == help_text, result
 
 
+ON_PODS = ["all_reduce", "--workers", "2", "--image", "i"]
+
+
 @pytest.mark.parametrize("words,says", [
     (["all_reduce", "-b", "1x"], "-b 1x: expected a size"),
     (["all_reduce", "--worker", "2"], "unknown option --worker"),
@@ -315,6 +318,15 @@ def test_options_of_nccl_tests():
     (["all_reduce", "-n", "2", "--toleration", "a=b", "--align", "none"],
      "--toleration applies to a job of a cluster, and no option asks for one: add --gpus, --nics, --sweep, "),
     (["all_reduce", "--name", "x"], "--name applies to a job of a cluster"),
+    ([*ON_PODS, "--gpus", "1", "--gpu-class", "a.b", "--gpu-resource", "c.d/e"], "devices come by a class or by a resource: give one of them"),
+    ([*ON_PODS, "--gpus", "1", "--bind", "core"], "--bind is not for a job on a cluster"),
+    ([*ON_PODS, "--gpus", "1", "--agents", "a:1"], "--agents is not for a job on a cluster"),
+    ([*ON_PODS, "--gpus", "1", "-n", "8"], "-n 8: on a cluster --workers and --ranks-per-worker say how many ranks there are"),
+    ([*ON_PODS, "--sweep", "gpus=1", "--sweep", "gpus=2"], "--sweep gpus: it is there twice"),
+    ([*ON_PODS, "--sweep", "gpus=1", "--sweep", "nics=1", "--sweep", "align=none", "--sweep", "workers=2", "--sweep", "ranks-per-worker=1"],
+     "--sweep: at most 4 of them"),
+    ([*ON_PODS, "--sweep", "moon=1"], "--sweep moon=1: expected NAME=VALUE,VALUE with align, gpus, nics, workers or ranks-per-worker"),
+    ([*ON_PODS, "--sweep", "gpus="], "--sweep gpus=: expected NAME=VALUE,VALUE"),
 ])
 def test_launcher_refuses(drarun, words, says):
     """Once, and before any rank is there."""

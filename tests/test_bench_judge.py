@@ -447,6 +447,7 @@ def test_machines_of_a_site(judge, tmp_path):
     assert "  others    80.00 GB/s at 64 B (last week); expected: 72.00 to 88.00; this run: 60.00, below\n" in result.out
     assert "  verdict   60.0 % of the limit, and less than others saw\n" in result.out
     for text, says in [("machines: 5\n", "site.yaml:1:11: machines: expected a list"), ("machines: []\n", "expected a list"),
+                       ("{}\n", "site.yaml:1:1: expected machines: a list"), ("machine: []\n", "machine: unknown key"),
                        ("machines:\n- {name: x}\n", "machines[0]: expected name, gpu and gpus"),
                        ("machines:\n- {name: x, gpu: g1, gpus: 8, nicGbit: fast}\n", "machines[0].nicGbit: expected a number above 0"),
                        ("machines:\n- {name: x, gpu: g1, gpus: 8, nicGbits: 5}\n", "nicGbits"),
@@ -786,6 +787,9 @@ def test_report_of_what_has_no_figure(drarun, tmp_path):
     assert result.rc not in (0, 1) and "No space left on device" in result.err
     two = drarun("bench", "report", "--format", "svg", good, good)
     assert two.rc == 64 and "-o svg shows one run: expected one file, got 2" in two.err, two
+    source.write_text(Run().text() * 2)
+    both = drarun("bench", "report", "--format", "csv", source)
+    assert both.rc == 64 and both.out == "" and f"-o csv shows one run; {source} holds 2 runs" in both.err, both
     assert drarun("bench", "report").rc == 64
 
 
