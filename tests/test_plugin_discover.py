@@ -236,3 +236,27 @@ def test_bad_configuration(plugin, tmp_path, text, message):
 def test_bad_command_line(plugin, args, message):
     done = plugin("discover", *args)
     assert done.rc == 64 and message in done.err, done
+
+
+@pytest.mark.parametrize("args,message", [
+    ([], "no argument: expected a verb; see drarun-plugin --help"),
+    (["serve"], "serve: no such verb: expected a verb"),
+    (["run"], "expected the node's name: --node NAME, or the variable NODE_NAME"),
+    (["run", "--node", "n", "more"], "unexpected argument more"),
+    (["run", "--node", "n", "--drivers", "cpu"], "--drivers cpu: expected gpu, nic or gpu,nic"),
+    (["run", "--node", "n", "--takeover", "dra_net"], "--takeover dra_net: expected a driver's name, like dra.net"),
+    (["run", "--node", "n", "--takeover", "dra..net"], "expected a driver's name"),
+    (["run", "--node", "n", "--takeover", "a" * 64], "expected a driver's name"),
+    (["run", "--node", "n", "--drivers", "gpu", "--takeover", "dra.net"], "--takeover serves NICs, and --drivers has none"),
+    (["repaired"], "repaired: expected ADDRESS..."),
+    (["repaired", "--state-dir", "{}", "mlx5_0"], "repaired: mlx5_0: expected a GPU's PCI address, as 0000:8f:00.0"),
+    (["repaired", "--state-dir", "/" + "a" * 256, "0000:8f:00.0"], "repaired: --state-dir: the path is too long"),
+])
+def test_bad_use_of_verbs(plugin, tmp_path, args, message):
+    done = plugin(*[word.format(tmp_path) for word in args], env={"NODE_NAME": ""})
+    assert done.rc == 64 and message in done.err and not any(path.is_file() for path in tmp_path.rglob("*")), done
+
+
+def test_repaired_gpus_are_left_to_the_plugin(plugin, tmp_path):
+    plugin("repaired", "--state-dir", tmp_path, "8F:00.0", "0001:8f:00.0").ok()
+    assert sorted(path.name for path in tmp_path.rglob("*") if path.is_file()) == ["0000:8f:00.0", "0001:8f:00.0"]
