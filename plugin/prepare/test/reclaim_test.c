@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +9,9 @@
 #include <cmocka.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/error.h"
 #include "lib/kube/object.h"
+#include "lib/topo/test/tree.h"
 #include "plugin/prepare/preparer_private.h"
 
 /* A claim has two devices, each with its attach order (NULL: none): whether a pod that still runs
@@ -78,7 +81,17 @@ int __wrap_kube_get(struct kube_client *client, const struct kube_target *target
     return 0;
 }
 
-/* The claim still has the device; so the holder keeps it. */
+static int taken_back; /* claims that were unprepared unasked */
+
+void __wrap_preparer_take_back(struct preparer *preparer, const struct holding *holding);
+void __wrap_preparer_take_back(struct preparer *preparer, const struct holding *holding)
+{
+    (void)preparer;
+    assert_string_equal(holding->uid, "u0");
+    taken_back++;
+}
+
+/* The claim of this UID has the device. */
 static void answer_that_it_has(const char *uid, const char *device)
 {
     json_t *claim =
@@ -129,9 +142,69 @@ static void test_how_often_is_asked(void **state)
     assert_int_equal(asked.count, 3);
 }
 
+static void answer_failed(int code)
+{
+    const struct kube_answer answer = {0};
+    struct drarun_error err = {0};
+    error_set(&err, code, "no");
+    asked.answer(&answer, &err, asked.arg);
+}
+
+/* Of a claim whose pod cannot use the device any more, and of one whose pod still can. */
+static void test_what_an_answer_means(void **state)
+{
+    static const struct {
+        const char *uid, *device; /* of the claim that is there; NULL: */
+        int failure;
+        bool lost; /* the holder has lost the device */
+    } rows[] = {
+        {"u0", "a", 0, false},      {"u0", "b", 0, true},     {"u9", "a", 0, true},
+        {NULL, NULL, ENOENT, true}, {NULL, NULL, EIO, false}, {NULL, NULL, ETIMEDOUT, false},
+    };
+    (void)state;
+    for (size_t i = 0; i < 2 * ARRAY_LEN(rows); i++) {
+        const size_t row = i / 2;
+        const bool usable = i % 2 == 1;
+        const struct preparer_config config = {.driver = "d", .node = "n"};
+        struct holding holder = {
+            .device = "a", .uid = "u0", .known = true, .namespace_ = "default", .name = "holder"};
+        struct preparer preparer = {.config = &config, .holdings.list = &holder};
+        char own_uid[] = "u1", place[] = "default", name[] = "next";
+        struct task task = {.preparer = &preparer,
+                            .uid = own_uid,
+                            .namespace_ = place,
+                            .name = name,
+                            .prepares = true};
+        struct tree tree = tree_new();
+        CLEANUP(json_decrefp)
+        json_t *document = checkpoint_document("d", "default", "holder", "u0", "");
+        snprintf(preparer.dir, sizeof preparer.dir, "%s", tree.name);
+        assert_true(checkpoint_add_take(document, "r", "n", "a", false,
+                                        usable ? NULL : json_pack("{s:{}}", "host"), NULL));
+        CLEANUP(json_decrefp) json_t *cdi = json_object();
+        assert_true(checkpoint_set_cdi(document, cdi));
+        assert_int_equal(checkpoint_save(document, tree.name, "u0", NULL), 0);
+        preparer.queue.tasks = &task;
+        taken_back = 0;
+        reclaim_ask(&task, &holder);
+        if (rows[row].failure)
+            answer_failed(rows[row].failure);
+        else
+            answer_that_it_has(rows[row].uid, rows[row].device);
+        assert_int_equal(taken_back, rows[row].lost && !usable);
+        assert_int_equal(task.reclaim.kept, rows[row].lost && usable);
+        preparer.holdings.list = NULL; /* it was given back meanwhile */
+        taken_back = 0;
+        answer_failed(ENOENT);
+        assert_int_equal(taken_back, 0);
+        tree_drop(&tree);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_what_is_left),
-                                       cmocka_unit_test(test_how_often_is_asked)};
+                                       cmocka_unit_test(test_how_often_is_asked),
+                                       cmocka_unit_test(test_what_an_answer_means)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
