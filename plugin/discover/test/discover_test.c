@@ -416,6 +416,22 @@ static void test_two_ports(void **state)
     node_devices_done(&devices);
 }
 
+/* In a pod, or without the driver for them: the RDMA device knows the ports. */
+static void test_ports_without_interfaces(void **state)
+{
+    (void)state;
+    struct tree tree = tree_new();
+    function(&tree, TWO, "0x020700\n", "mlx4_core");
+    rdma(&tree, TWO, "mlx4_0", "InfiniBand\n", 2);
+    struct node_devices devices = read_all(&tree, NULL);
+    assert_names(&devices, "pci-0000-ce-00-0 pci-0000-ce-00-0-p1");
+    for (size_t i = 0; i < devices.count; i++) {
+        assert_string_equal(devices.list[i].netdev.name, "");
+        assert_int_equal(devices.list[i].rdma.port, i + 1);
+    }
+    node_devices_done(&devices);
+}
+
 static void test_sriov(void **state)
 {
     (void)state;
@@ -741,6 +757,7 @@ int main(void)
         cmocka_unit_test(test_default_route_of_a_larger_metric),
         cmocka_unit_test(test_infiniband_alone),
         cmocka_unit_test(test_two_ports),
+        cmocka_unit_test(test_ports_without_interfaces),
         cmocka_unit_test(test_sriov),
         cmocka_unit_test(test_partition),
         cmocka_unit_test(test_subfunction),
