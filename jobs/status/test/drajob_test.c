@@ -186,13 +186,19 @@ static void test_course_of_a_job(void **state)
 static void test_end_by_the_servers_clock(void **state)
 {
     static const struct {
+        int exit;
         int64_t written_ms;
         const char *ended;
-    } cases[] = {{0, "2027-01-15T07:00:00Z"}, {AT + 3000, "2027-01-15T08:00:03Z"}};
+    } cases[] = {{0, 0, "2027-01-15T07:00:00Z"},
+                 {7, 0, "2027-01-15T07:00:00Z"},
+                 {0, AT + 3000, "2027-01-15T08:00:03Z"},
+                 {7, AT + 3000, "2027-01-15T08:00:03Z"}};
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         CLEANUP(json_decrefp) json_t *object = object_of("{\"ttlSecondsAfterFinished\": 60}");
-        CLEANUP(json_decrefp) json_t *doc = doc_of("ended", 0, "succeeded");
+        CLEANUP(json_decrefp)
+        json_t *doc = doc_of("ended", 0, cases[i].exit ? "failed" : "succeeded");
+        json_object_set_new(doc, "exit", json_integer(cases[i].exit));
         json_object_set_new(doc, "updated", json_string("2027-01-15T07:00:00.000Z"));
         struct drajob_input input = {.now_ms = AT + 5000,
                                      .stage = DRAJOB_LED,
