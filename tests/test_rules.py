@@ -908,6 +908,8 @@ def test_gid_family(derive):
     plan = derive(roce(table(LINK, V4), table(LINK)))
     assert "NCCL_IB_ADDR_FAMILY" not in plan["workers"][0]["env"] and "NIC_NO_ADDRESS" in codes(plan)
     assert "NIC_NO_ADDRESS" not in codes(derive(roce(table(None), table(None))))  # not known
+    first = [{"index": 0, "address": V4, "type": "RoCE v2"}]  # of a NIC that has no RoCE v1
+    assert "NIC_NO_ADDRESS" not in codes(derive(roce(first, first)))
 
 
 @rule("H3")
