@@ -64,9 +64,9 @@ def alone(path):
         os.close(fd)
 
 
-# {pid: when it was seen first} of processes whose environment has no token: most of the machine's, which are not read each time. One
-# that this process starts has its environment for a moment, and none has one while it begins a program; after a while the number may
-# be another process's.
+# {pid: when it was seen first} of processes whose environment has no token: most of the machine's, which are not read each time. The
+# kernel's have none at all. One that this process starts has its environment for a moment, and none has one while it begins a program;
+# after a while the number may be another process's.
 _others = {}
 SURE_S, KNOWN_S = 0.5, 5
 
@@ -88,9 +88,10 @@ def processes(token):
         try:
             environment = _read(pid, "environ")
             if needle in environment:
+                _others.pop(pid, None)
                 words = _read(pid, "cmdline").split(b"\0")
                 found[int(pid)] = b" ".join(words).decode(errors="replace").strip()
-            elif environment and TOKEN.encode() not in environment:
+            elif TOKEN.encode() not in environment:
                 _others.setdefault(pid, now)
         except OSError:
             continue  # it ended meanwhile, or belongs to another user
