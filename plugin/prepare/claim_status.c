@@ -55,7 +55,7 @@ static bool is_first(const struct checkpoint *checkpoint, size_t index)
     return true;
 }
 
-/* For server-side apply; now: "2026-11-21T15:24:42Z". NULL: out of memory. */
+/* For server-side apply; now: as timestamp_format writes it. NULL: out of memory. */
 static json_t *object_of(const struct checkpoint *checkpoint, const char *version, const char *now)
 {
     char api[64];
