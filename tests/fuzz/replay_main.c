@@ -16,7 +16,7 @@
 
 #define SAMPLE_MAX (1024u * 1024)
 /* A longer sample is not cut at every byte, so that the test stays short. */
-#define CUTS_MAX 800u
+#define CUTS_MAX 500u
 
 #if defined(__SANITIZE_THREAD__)
 #define SLOWER 16
