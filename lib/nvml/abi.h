@@ -11,6 +11,7 @@ typedef struct nvml_event_set_opaque *nvml_event_set;
 enum { /* nvmlReturn_t */
        NVML_OK = 0,
        NVML_NOT_SUPPORTED = 3,
+       NVML_NO_PERMISSION = 4,
        NVML_NOT_FOUND = 6,
        NVML_TIMEOUT = 10,
        NVML_GPU_IS_LOST = 15,

@@ -7,6 +7,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/topo/root.h"
 #include "plugin/discover/discover_private.h"
+#include "plugin/discover/faults.h"
 #include "plugin/discover/mig_minors.h"
 #include "plugin/discover/nvml.h"
 
@@ -119,6 +120,10 @@ static int complete(struct discovery *d)
     int rc = nvml_complete(d->source->nvml, d->devices, d->err);
     for (size_t i = first; rc == 0 && i < d->devices->count; i++)
         read_mig_nodes(d, &d->devices->list[i]);
+    for (size_t i = 0; rc == 0 && i < first; i++)
+        if (d->devices->list[i].gpu.closed)
+            fault_add(&d->devices->list[i], d->source->config->lost, FAULT_LOST, "",
+                      "NVIDIA's library cannot open it");
     for (size_t i = d->devices->count; rc == 0 && i-- > 0;)
         if (d->devices->list[i].gpu.mig_mode) /* its MIG devices are offered in its place */
             node_devices_remove(d->devices, i);

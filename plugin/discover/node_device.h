@@ -40,6 +40,7 @@ struct node_gpu {
     uint64_t memory;         /* bytes; 0: not known */
     uint32_t nvlinks;        /* active NVLinks; 0: none, or not known */
     bool mig_mode;           /* MIG is on: the whole GPU is not published */
+    bool closed;             /* NVML counts it and cannot open it */
     char vendor[16];         /* "NVIDIA", "AMD", ... */
 };
 

@@ -344,9 +344,24 @@ static int complete_one(const json_t *told, struct node_devices *devices, size_t
     return rc;
 }
 
+/* The library counts so many GPUs that it cannot open. They are those that it has not described,
+ * unless there are more of these: GPUs that have come since, or that it may not see. */
+static void mark_closed(struct node_devices *devices, size_t gpus, const bool *described,
+                        size_t closed)
+{
+    size_t others = 0;
+    for (size_t i = 0; i < gpus; i++)
+        others += !described[i];
+    for (size_t i = 0; i < gpus && others <= closed; i++)
+        devices->list[i].gpu.closed = !described[i];
+}
+
 int nvml_complete(struct nvml *nvml, struct node_devices *devices, struct drarun_error *err)
 {
-    size_t gpus = devices->count; /* MIG devices are added behind */
+    size_t gpus = devices->count, closed = 0; /* MIG devices are added behind */
+    cleanup_free bool *described = calloc(gpus + 1, sizeof *described);
+    if (!described)
+        return error_set(err, ENOMEM, "GPUs: out of memory");
     nvml->alone = gpus == 0;
     json_t *now = ask(nvml, "gpus");
     const json_t *told;
@@ -362,13 +377,17 @@ int nvml_complete(struct nvml *nvml, struct node_devices *devices, struct drarun
         const char *bus_id = value_text(told, "busID");
         struct pci_addr addr;
         size_t at = 0;
+        closed += !bus_id;
         if (rc < 0 || !bus_id || pci_addr_parse(bus_id, &addr, NULL) < 0)
             continue;
         while (at < gpus && pci_addr_compare(devices->list[at].pci.addr, addr) != 0)
             at++;
-        if (at < gpus)
+        if (at < gpus) {
+            described[at] = true;
             rc = complete_one(told, devices, at, err);
+        }
     }
+    mark_closed(devices, gpus, described, closed);
     return rc;
 }
 

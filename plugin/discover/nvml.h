@@ -37,8 +37,9 @@ int nvml_open_later(const char *library, const struct nvml_limits *limits, struc
 void nvml_close(struct nvml *nvml); /* NULL is fine */
 
 /* Completes the GPUs of the list, found by address, and adds a MIG device for each that exists;
- * a GPU in MIG mode keeps mig_mode. While the driver does not answer, what it said last counts.
- * -ENOMEM; what the library cannot tell stays unknown. */
+ * a GPU in MIG mode keeps mig_mode, one that the library cannot open is closed. While the driver
+ * does not answer, what it said last counts. -ENOMEM; what the library cannot tell stays unknown.
+ */
 int nvml_complete(struct nvml *nvml, struct node_devices *devices, struct drarun_error *err);
 
 struct nvml_xid {

@@ -139,6 +139,15 @@ static json_t *gpu_json(const struct told *told, nvml_handle handle)
     return gpu;
 }
 
+/* Where it may be the library's rights that are missing, nothing is said of the GPU. */
+static json_t *gpu_at(const struct told *told, unsigned index)
+{
+    nvml_handle handle = NULL;
+    int code = told->lib.f.by_index(index, &handle);
+    json_t *gpu = code == NVML_OK ? gpu_json(told, handle) : NULL;
+    return gpu || code == NVML_NO_PERMISSION ? gpu : json_object();
+}
+
 json_t *told_gpus(struct told *told)
 {
     unsigned count = 0;
@@ -146,8 +155,7 @@ json_t *told_gpus(struct told *told)
         return NULL;
     json_t *list = json_array();
     for (unsigned i = 0; i < count && i < NVML_GPUS_MAX; i++) {
-        nvml_handle handle = NULL;
-        json_t *gpu = told->lib.f.by_index(i, &handle) == NVML_OK ? gpu_json(told, handle) : NULL;
+        json_t *gpu = gpu_at(told, i);
         if (gpu)
             json_array_append_new(list, gpu);
     }

@@ -22,7 +22,8 @@ struct told {
 };
 
 /* A list of {busID, driverVersion, cudaVersion, compute, architecture, product, uuid, minor, memory
- * (bytes), nvlinks, mig (its mode), migs: [{gi, ci, uuid, profile, memory}]}. NULL: the driver does
+ * (bytes), nvlinks, mig (its mode), migs: [{gi, ci, uuid, profile, memory}]}; one that the library
+ * counts and cannot open is an empty object, since nothing says which it is. NULL: the driver does
  * not even count them, which is not to have none. */
 json_t *told_gpus(struct told *told);
 /* A list of {busID, xid}: errors since the last call; does not wait. The first call begins to

@@ -235,6 +235,30 @@ static void test_lost_gpu_without_an_event(void **state)
     lost("0000:00:06.0 silence\n");
 }
 
+/* As one that has failed to start: the library counts it and does not say which it is, so that it
+ * is the one that is not described. One that the library does not count is left alone. */
+static void test_gpu_that_cannot_be_opened(void **state)
+{
+    (void)state;
+    struct tree tree = machine("gpu 0000:00:05.0 GPU-a 0 1 0 A\ngpu 0000:00:06.0 GPU-b 1 1 0 A\n");
+    for (int i = 0; i < 3; i++) {
+        if (i == 1)
+            tree_file(&tree, "nvml.lost", "0000:00:05.0 silence\n");
+        if (i == 2)
+            tree_file(&tree, "nvml", "gpu 0000:00:06.0 GPU-b 1 1 0 A\n");
+        struct nvml *nvml = opened();
+        struct node_devices devices = found(&tree, nvml);
+        assert_int_equal(devices.count, 2);
+        assert_int_equal(devices.list[0].fault_count, i == 1);
+        assert_int_equal(devices.list[1].fault_count, 0);
+        if (i == 1)
+            assert_string_equal(devices.list[0].faults[0].key, "drarun.dev/lost");
+        node_devices_done(&devices);
+        nvml_close(nvml);
+    }
+    tree_drop(&tree);
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
@@ -472,6 +496,7 @@ int main(void)
         cmocka_unit_test(test_xids),
         cmocka_unit_test(test_lost_gpu_with_an_event),
         cmocka_unit_test(test_lost_gpu_without_an_event),
+        cmocka_unit_test(test_gpu_that_cannot_be_opened),
         cmocka_unit_test(test_divided_without_nvml),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_driver_that_comes_later),
