@@ -10,6 +10,7 @@
 
 #include "jobs/manifests/avoid_node.h"
 #include "lib/base/cleanup.h"
+#include "lib/base/test/quoted_json.h"
 
 #define FIELD(node) "{'key':'metadata.name','operator':'NotIn','values':['" node "']}"
 #define REQUIRED(terms)                                                                            \
@@ -53,24 +54,13 @@ static const struct {
      1},
 };
 
-static json_t *parse(const char *text)
-{
-    cleanup_free char *copy = strdup(text);
-    for (char *c = copy; *c; c++)
-        if (*c == '\'')
-            *c = '"';
-    json_t *value = json_loads(copy, JSON_DECODE_ANY, NULL);
-    assert_non_null(value);
-    return value;
-}
-
 static void each_case(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         CLEANUP(json_decrefp) json_t *spec = json_pack("{s:s}", "restartPolicy", "Never");
-        CLEANUP(json_decrefp) json_t *affinity = parse(cases[i].affinity);
-        CLEANUP(json_decrefp) json_t *expected = parse(cases[i].expected);
+        CLEANUP(json_decrefp) json_t *affinity = quoted_json(cases[i].affinity, JSON_DECODE_ANY);
+        CLEANUP(json_decrefp) json_t *expected = quoted_json(cases[i].expected, JSON_DECODE_ANY);
         if (!json_is_null(affinity))
             json_object_set(spec, "affinity", affinity);
         for (int twice = 0; twice < 2; twice++) {

@@ -9,19 +9,7 @@
 #include <cmocka.h>
 
 #include "lib/base/cleanup.h"
-
-/* JSON with ' in place of ". */
-static json_t *json(const char *text)
-{
-    char copy[2000];
-    snprintf(copy, sizeof copy, "%s", text);
-    for (char *c = copy; *c; c++)
-        *c = *c == '\'' ? '"' : *c;
-    json_t *value = json_loads(copy, 0, NULL);
-    if (!value)
-        fail_msg("%s", text);
-    return value;
-}
+#include "lib/base/test/quoted_json.h"
 
 #define GPU                                                                                        \
     "{'metadata': {'name': 'gpu.nvidia.com', 'creationTimestamp': '2026-01-01T00:00:00Z'}, "       \
@@ -36,9 +24,9 @@ static json_t *json(const char *text)
 static void check(unsigned minor, const char *nodes, const char *pod, const char *requests,
                   const char *note)
 {
-    CLEANUP(json_decrefp) json_t *classes = json("[" OLD ", " GPU "]");
-    CLEANUP(json_decrefp) json_t *list = json(nodes);
-    CLEANUP(json_decrefp) json_t *spec = json(pod);
+    CLEANUP(json_decrefp) json_t *classes = quoted_json("[" OLD ", " GPU "]", 0);
+    CLEANUP(json_decrefp) json_t *list = quoted_json(nodes, 0);
+    CLEANUP(json_decrefp) json_t *spec = quoted_json(pod, 0);
     CLEANUP(json_decrefp) json_t *got = NULL;
     const struct extended_cluster cluster = {list, classes, minor};
     struct strlist notes = STRLIST_INIT;

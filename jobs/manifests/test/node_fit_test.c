@@ -10,18 +10,7 @@
 #include <cmocka.h>
 
 #include "lib/base/cleanup.h"
-
-/* JSON with ' in place of ". */
-static json_t *json(const char *text)
-{
-    char copy[1500];
-    snprintf(copy, sizeof copy, "%s", text);
-    for (char *c = copy; *c; c++)
-        *c = *c == '\'' ? '"' : *c;
-    json_t *value = json_loads(copy, 0, NULL);
-    assert_non_null(value);
-    return value;
-}
+#include "lib/base/test/quoted_json.h"
 
 static void check_known(const char *node, const char *pod, uint32_t room, const char *why)
 {
@@ -30,7 +19,7 @@ static void check_known(const char *node, const char *pod, uint32_t room, const 
     struct drarun_error err = {0};
     snprintf(text, sizeof text,
              "[{'metadata': {'name': 'n', 'labels': {'pool': 'a', 'cpus': '8'}}, %s}]", node);
-    json_t *nodes = json(text), *spec = json(pod);
+    json_t *nodes = quoted_json(text, 0), *spec = quoted_json(pod, 0);
     if (node_fit_new(nodes, spec, &fit, &err) < 0)
         fail_msg("%s", err.text);
     uint32_t found = node_fit_room(fit, "n", got);
@@ -46,7 +35,7 @@ static void check(const char *node, const char *pod, uint32_t room, const char *
     char got[NODE_FIT_WHY];
     struct node_fit *fit = NULL;
     check_known(node, pod, room, why);
-    json_t *spec = json(pod);
+    json_t *spec = quoted_json(pod, 0);
     assert_int_equal(node_fit_new(NULL, spec, &fit, NULL), 0);
     assert_int_equal(node_fit_room(fit, "unknown", got), UINT32_MAX);
     assert_string_equal(got, "");
@@ -112,7 +101,7 @@ static void test_named_node(void **state)
     check_known("'spec': {}", "{'nodeName': 'n', 'nodeSelector': {'pool': 'b'}}", 0,
                 "label pool of nodeSelector missing");
     check_known("'spec': {}", "{'nodeName': 'o'}", 0, "not the nodeName of the pods");
-    json_t *pod = json("{'nodeName': 'o'}");
+    json_t *pod = quoted_json("{'nodeName': 'o'}", 0);
     assert_int_equal(node_fit_new(NULL, pod, &fit, NULL), 0);
     assert_int_equal(node_fit_room(fit, "unknown", got), 0);
     assert_int_equal(node_fit_room(fit, "o", got), UINT32_MAX);
@@ -200,9 +189,9 @@ static void test_other_pods(void **state)
     struct node_fit *fit = NULL;
     struct predict_worker there[] = {{.node = "n"}, {.node = "other"}, {.node = "n"}, {0}};
     (void)state;
-    json_t *nodes = json("[{'metadata': {'name': 'n'}, " SMALL "}]");
-    json_t *pod = json("{'containers': [{'resources': {'requests': {'cpu': '900m'}}}]}");
-    json_t *other = json("{'containers': [{'resources': {'requests': {'cpu': 1}}}]}");
+    json_t *nodes = quoted_json("[{'metadata': {'name': 'n'}, " SMALL "}]", 0);
+    json_t *pod = quoted_json("{'containers': [{'resources': {'requests': {'cpu': '900m'}}}]}", 0);
+    json_t *other = quoted_json("{'containers': [{'resources': {'requests': {'cpu': 1}}}]}", 0);
     assert_int_equal(node_fit_new(nodes, pod, &fit, NULL), 0);
     assert_int_equal(node_fit_room(fit, "n", why), 4);
     assert_string_equal(why, "too little cpu");
@@ -223,12 +212,16 @@ static void test_devices_of_a_class(void **state)
     char why[NODE_FIT_WHY];
     struct node_fit *fit = NULL;
     (void)state;
-    json_t *nodes = json("[{'metadata': {'name': 'plugin'}, " SMALL "}, {'metadata': {'name': "
-                         "'dra'}, " CPUS "}, {'metadata': {'name': 'cpus'}, " CPUS "}]");
-    json_t *classes = json("[{'metadata': {'name': 'gpu.nvidia.com'}, 'spec': "
-                           "{'extendedResourceName': 'nvidia.com/gpu'}}]");
-    json_t *pod = json("{'containers': [{'resources': {'limits': {'nvidia.com/gpu': 2}}}]}");
-    json_t *devices = json("{'dra': 5}");
+    json_t *nodes =
+        quoted_json("[{'metadata': {'name': 'plugin'}, " SMALL "}, {'metadata': {'name': "
+                    "'dra'}, " CPUS "}, {'metadata': {'name': 'cpus'}, " CPUS "}]",
+                    0);
+    json_t *classes = quoted_json("[{'metadata': {'name': 'gpu.nvidia.com'}, 'spec': "
+                                  "{'extendedResourceName': 'nvidia.com/gpu'}}]",
+                                  0);
+    json_t *pod =
+        quoted_json("{'containers': [{'resources': {'limits': {'nvidia.com/gpu': 2}}}]}", 0);
+    json_t *devices = quoted_json("{'dra': 5}", 0);
     assert_int_equal(node_fit_new(nodes, pod, &fit, NULL), 0);
     node_fit_use_classes(fit, classes, 36);
     assert_int_equal(node_fit_room(fit, "cpus", why), 110); /* a claim for them decides */
@@ -249,7 +242,7 @@ static void test_no_amount(void **state)
     struct node_fit *fit = NULL;
     struct drarun_error err = {0};
     (void)state;
-    json_t *pod = json("{'containers': [{'resources': {'requests': {'cpu': 'much'}}}]}");
+    json_t *pod = quoted_json("{'containers': [{'resources': {'requests': {'cpu': 'much'}}}]}", 0);
     assert_int_equal(node_fit_new(NULL, pod, &fit, &err), -EINVAL);
     assert_non_null(strstr(err.text, "cpu"));
     json_decref(pod);

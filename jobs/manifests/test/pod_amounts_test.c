@@ -11,19 +11,7 @@
 #include <cmocka.h>
 
 #include "lib/base/cleanup.h"
-
-/* ' for ". */
-static json_t *parse(const char *text)
-{
-    cleanup_free char *copy = strdup(text);
-    assert_non_null(copy);
-    for (char *p = copy; *p; p++)
-        *p = *p == '\'' ? '"' : *p;
-    json_t *json = json_loads(copy, JSON_DECODE_INT_AS_REAL, NULL);
-    if (!json)
-        fail_msg("%s", text);
-    return json;
-}
+#include "lib/base/test/quoted_json.h"
 
 #define REQUESTS(list) "'resources': {'requests': {" list "}}"
 #define LIMITS(list) "'resources': {'limits': {" list "}}"
@@ -75,11 +63,12 @@ static void test_sums(void **state)
     };
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        CLEANUP(json_decrefp) json_t *pod = parse(rows[i].pod);
+        CLEANUP(json_decrefp) json_t *pod = quoted_json(rows[i].pod, JSON_DECODE_INT_AS_REAL);
         for (int of_limits = 0; of_limits <= 1; of_limits++) {
             CLEANUP(json_decrefp) json_t *sum = json_object();
             CLEANUP(json_decrefp)
-            json_t *expected = parse(of_limits ? rows[i].limits : rows[i].requests);
+            json_t *expected =
+                quoted_json(of_limits ? rows[i].limits : rows[i].requests, JSON_DECODE_INT_AS_REAL);
             assert_int_equal(of_limits ? pod_limits(pod, sum, NULL) : pod_requests(pod, sum, NULL),
                              0);
             cleanup_free char *is = json_dumps(sum, JSON_SORT_KEYS);
@@ -98,7 +87,7 @@ static void test_no_quantity(void **state)
     };
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(pods); i++) {
-        CLEANUP(json_decrefp) json_t *pod = parse(pods[i]);
+        CLEANUP(json_decrefp) json_t *pod = quoted_json(pods[i], JSON_DECODE_INT_AS_REAL);
         for (int of_limits = 0; of_limits <= 1; of_limits++) {
             CLEANUP(json_decrefp) json_t *sum = json_object();
             struct drarun_error err = {0};
@@ -125,7 +114,7 @@ static void test_what_a_pod_says_itself(void **state)
     };
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        CLEANUP(json_decrefp) json_t *pod = parse(rows[i].pod);
+        CLEANUP(json_decrefp) json_t *pod = quoted_json(rows[i].pod, JSON_DECODE_INT_AS_REAL);
         assert_int_equal(pod_has_amounts(pod), rows[i].has);
     }
 }

@@ -11,6 +11,7 @@
 
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
+#include "lib/base/test/quoted_json.h"
 
 static void put(struct buf *out, const struct job_spec *spec)
 {
@@ -67,17 +68,6 @@ static void test_of_the_machine(void **state)
     machine_done(&machine);
 }
 
-/* With ' for ". */
-static json_t *parsed(const char *text)
-{
-    cleanup_free char *quoted = strdup(text);
-    for (char *c = quoted; *c; c++)
-        *c = *c == '\'' ? '"' : *c;
-    json_t *json = json_loads(quoted, 0, NULL);
-    assert_non_null(json);
-    return json;
-}
-
 /* What the template tolerates already is not said twice. */
 static void test_of_the_template(void **state)
 {
@@ -99,7 +89,7 @@ static void test_of_the_template(void **state)
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         char text[200];
         snprintf(text, sizeof text, "{'spec': {'tolerations': [%s]}}", cases[i].own);
-        json_t *template = parsed(text);
+        json_t *template = quoted_json(text, 0);
         CHECK(cases[i].added, .gpus = {.count = 1, .class = "gpu.nvidia.com"},
               .template = template);
         json_decref(template);
@@ -144,8 +134,8 @@ static void test_of_the_launcher(void **state)
     };
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        CLEANUP(json_decrefp) json_t *own = parsed(cases[i].own);
-        CLEANUP(json_decrefp) json_t *all = parsed(cases[i].all);
+        CLEANUP(json_decrefp) json_t *own = quoted_json(cases[i].own, 0);
+        CLEANUP(json_decrefp) json_t *all = quoted_json(cases[i].all, 0);
         CLEANUP(json_decrefp) json_t *got = tolerations_of_launcher(own);
         assert_true(json_equal(got, all));
     }

@@ -13,6 +13,7 @@
 #include "jobs/spec/spec.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/nearest.h"
+#include "lib/base/test/quoted_json.h"
 
 static const struct cause_restart again = {.retry = true}, elsewhere = {.retry = true,
                                                                         .avoid_node = true,
@@ -120,25 +121,12 @@ static const struct {
      {true, FAILURE_COUNT_RESTARTS, false, false, -1}},
 };
 
-static json_t *end_of(const char *text)
-{
-    char json[300];
-    snprintf(json, sizeof json, "%s", text);
-    for (char *p = json; *p; p++)
-        if (*p == '\'')
-            *p = '"';
-    json_t *end = json_loads(json, 0, NULL);
-    if (!end)
-        fail_msg("%s", json);
-    return end;
-}
-
 static void test_decisions(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(decisions); i++) {
         struct job_spec spec = with_policy(decisions[i].policy);
-        json_t *end = end_of(decisions[i].end);
+        json_t *end = quoted_json(decisions[i].end, 0);
         struct failure_decision got = failure_decide(&spec.failure, end, decisions[i].table);
         const struct failure_decision *wanted = &decisions[i].wanted;
         if (got.restart != wanted->restart || got.count != wanted->count ||

@@ -10,18 +10,7 @@
 #include "jobs/spec/spec_short.h"
 #include "jobs/spec/spec_shorten.h"
 #include "lib/base/cleanup.h"
-
-/* ' for " */
-static json_t *parsed(const char *text)
-{
-    char *copy = strdup(text);
-    for (char *p = copy; *p; p++)
-        *p = *p == '\'' ? '"' : *p;
-    json_t *value = json_loads(copy, 0, NULL);
-    free(copy);
-    assert_non_null(value);
-    return value;
-}
+#include "lib/base/test/quoted_json.h"
 
 /* ---- the same pod ---- */
 
@@ -198,9 +187,9 @@ static const struct {
 
 static void check(const char *name, const char *text, const char *expected)
 {
-    json_t *template = parsed(text), *spec = json_pack("{s:O}", "template", template);
+    json_t *template = quoted_json(text, 0), *spec = json_pack("{s:O}", "template", template);
     json_t *before = json_deep_copy(template);
-    json_t *wanted = expected ? parsed(expected) : json_pack("{s:O}", "template", before);
+    json_t *wanted = expected ? quoted_json(expected, 0) : json_pack("{s:O}", "template", before);
     assert_int_equal(spec_shorten(spec), 0);
     char *got = json_dumps(spec, JSON_COMPACT);
     if (!json_equal(spec, wanted))
@@ -228,7 +217,7 @@ static void test_no_template(void **state)
                                         "{'template': {'metadata': {'labels': {'a': 'b'}}}}"};
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
-        json_t *spec = parsed(texts[i]), *before = json_deep_copy(spec);
+        json_t *spec = quoted_json(texts[i], 0), *before = json_deep_copy(spec);
         assert_int_equal(spec_shorten(spec), 0);
         assert_true(json_equal(spec, before));
         json_decref(spec);

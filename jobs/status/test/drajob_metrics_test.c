@@ -10,6 +10,7 @@
 
 #include "jobs/status/drajob_metrics.h"
 #include "lib/base/cleanup.h"
+#include "lib/base/test/quoted_json.h"
 
 #define NOW_MS INT64_C(1700000100000) /* 2023-11-14T22:15:00Z */
 
@@ -84,21 +85,9 @@ static const char counts[] =
     "# TYPE drarun_controller_look_seconds_total counter\n"
     "drarun_controller_look_seconds_total 1.250\n";
 
-/* With ' in place of ". */
-static json_t *read_object(const char *text)
-{
-    json_t *object = NULL;
-    cleanup_free char *copy = strdup(text);
-    assert_non_null(copy);
-    for (char *c = copy; *c; c++)
-        *c = *c == '\'' ? '"' : *c;
-    assert_non_null(object = json_loads(copy, 0, NULL));
-    return object;
-}
-
 static void count_objects(struct drajob_census *census)
 {
-    CLEANUP(json_decrefp) json_t *list = read_object(objects);
+    CLEANUP(json_decrefp) json_t *list = quoted_json(objects, 0);
     size_t i;
     const json_t *each;
     json_array_foreach(list, i, each) drajob_census_add(census, each);
@@ -214,7 +203,7 @@ static void test_since_when_one_waits(void **state)
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct buf out = BUF_INIT;
         char line[80];
-        CLEANUP(json_decrefp) json_t *object = read_object(cases[i].object);
+        CLEANUP(json_decrefp) json_t *object = quoted_json(cases[i].object, 0);
         tell_of(object, &out);
         snprintf(line, sizeof line, "\ndrarun_controller_oldest_pending_seconds %s\n",
                  cases[i].seconds);

@@ -10,19 +10,7 @@
 #include <cmocka.h>
 
 #include "lib/base/cleanup.h"
-
-/* ' for ". */
-static json_t *parse(const char *text)
-{
-    char copy[600];
-    snprintf(copy, sizeof copy, "%s", text);
-    for (char *p = copy; *p; p++)
-        *p = *p == '\'' ? '"' : *p;
-    json_t *json = json_loads(copy, 0, NULL);
-    if (!json)
-        fail_msg("%s", text);
-    return json;
-}
+#include "lib/base/test/quoted_json.h"
 
 #define NAME(operator, values)                                                                     \
     "{'matchFields': [{'key': 'metadata.name', 'operator': '" operator"', 'values': [" values "]}" \
@@ -90,12 +78,13 @@ static void test_terms(void **state)
         {LABEL("none", "Exists", "") ", " NAME("In", "'m'"), 0, -EAGAIN},
         {LABEL("zone", "Like", "'a'") ", " NAME("In", "'n'"), -EINVAL, 1},
     };
-    CLEANUP(json_decrefp) json_t *labels = parse("{'zone': 'a', 'rack': '7', 'empty': ''}");
+    CLEANUP(json_decrefp)
+    json_t *labels = quoted_json("{'zone': 'a', 'rack': '7', 'empty': ''}", 0);
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         char text[600];
         snprintf(text, sizeof text, "{'nodeSelectorTerms': [%s]}", rows[i].terms);
-        CLEANUP(json_decrefp) json_t *selector = parse(text);
+        CLEANUP(json_decrefp) json_t *selector = quoted_json(text, 0);
         int with = node_selector_matches(selector, "n", labels);
         int without = node_selector_matches(selector, "n", NULL);
         if (with != rows[i].matches || without != rows[i].without_labels)

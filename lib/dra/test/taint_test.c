@@ -10,19 +10,7 @@
 #include <cmocka.h>
 
 #include "lib/base/cleanup.h"
-
-/* ' for ". */
-static json_t *parse(const char *text)
-{
-    char copy[400];
-    snprintf(copy, sizeof copy, "%s", text);
-    for (char *p = copy; *p; p++)
-        *p = *p == '\'' ? '"' : *p;
-    json_t *json = json_loads(copy, 0, NULL);
-    if (!json)
-        fail_msg("%s", text);
-    return json;
-}
+#include "lib/base/test/quoted_json.h"
 
 #define A "{'key': 'a', 'value': 'x', 'effect': 'NoSchedule'}"
 #define B "{'key': 'b', 'effect': 'NoExecute'}"
@@ -57,8 +45,8 @@ static void test_what_repels(void **state)
     };
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        CLEANUP(json_decrefp) json_t *taints = parse(rows[i].taints);
-        CLEANUP(json_decrefp) json_t *tolerations = parse(rows[i].tolerations);
+        CLEANUP(json_decrefp) json_t *taints = quoted_json(rows[i].taints, 0);
+        CLEANUP(json_decrefp) json_t *tolerations = quoted_json(rows[i].tolerations, 0);
         const char *key = taint_repelling(taints, tolerations);
         if (!key != !rows[i].key || (key && strcmp(key, rows[i].key) != 0))
             fail_msg("%s with %s: %s", rows[i].taints, rows[i].tolerations, key ? key : "none");
@@ -67,7 +55,7 @@ static void test_what_repels(void **state)
 
 static void test_without_lists(void **state)
 {
-    CLEANUP(json_decrefp) json_t *taints = parse("[" A "]");
+    CLEANUP(json_decrefp) json_t *taints = quoted_json("[" A "]", 0);
     (void)state;
     assert_null(taint_repelling(NULL, NULL));
     assert_string_equal(taint_repelling(taints, NULL), "a");

@@ -11,19 +11,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/timestamp.h"
-
-/* ' for ". */
-static json_t *parse(const char *text)
-{
-    cleanup_free char *copy = strdup(text);
-    assert_non_null(copy);
-    for (char *p = copy; *p; p++)
-        *p = *p == '\'' ? '"' : *p;
-    json_t *json = json_loads(copy, 0, NULL);
-    if (!json)
-        fail_msg("%s", text);
-    return json;
-}
+#include "lib/base/test/quoted_json.h"
 
 static void test_network_of_an_order(void **state)
 {
@@ -47,9 +35,10 @@ static void test_network_of_an_order(void **state)
     };
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        CLEANUP(json_decrefp) json_t *order = parse(rows[i].order);
+        CLEANUP(json_decrefp) json_t *order = quoted_json(rows[i].order, 0);
         CLEANUP(json_decrefp) json_t *network = claim_status_network(order);
-        CLEANUP(json_decrefp) json_t *expected = rows[i].network ? parse(rows[i].network) : NULL;
+        CLEANUP(json_decrefp)
+        json_t *expected = rows[i].network ? quoted_json(rows[i].network, 0) : NULL;
         if (expected ? !json_equal(network, expected) : network != NULL)
             fail_msg("%s: %s", rows[i].order, json_dumps(network, JSON_ENCODE_ANY));
     }
@@ -93,9 +82,9 @@ static void test_status_of_the_devices(void **state)
     static const char *const messages[] = {"it is attached when a container starts",
                                            "it is attached when a container starts", "", ""};
     CLEANUP(json_decrefp)
-    json_t *eth = parse("{'rdma': 'mlx5_0', 'config': {'interface': {'name': 'net1'}}}");
-    CLEANUP(json_decrefp) json_t *ib = parse("{'rdma': 'mlx5_1', 'config': {}}");
-    CLEANUP(json_decrefp) json_t *expected = parse(expected_text);
+    json_t *eth = quoted_json("{'rdma': 'mlx5_0', 'config': {'interface': {'name': 'net1'}}}", 0);
+    CLEANUP(json_decrefp) json_t *ib = quoted_json("{'rdma': 'mlx5_1', 'config': {}}", 0);
+    CLEANUP(json_decrefp) json_t *expected = quoted_json(expected_text, 0);
     struct checkpoint_device devices[] = {{.pool = "n", .device = "eth1", .order = eth},
                                           {.pool = "n", .device = "ib0", .order = ib},
                                           {.pool = "n", .device = "gpu-0"},

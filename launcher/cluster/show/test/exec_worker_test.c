@@ -10,20 +10,9 @@
 
 #include "launcher/cluster/show/exec_worker.h"
 #include "lib/base/cleanup.h"
+#include "lib/base/test/quoted_json.h"
 
 #define RANKS_MAX 8
-
-/* Of a status.json with ' for ". */
-static json_t *read_doc(const char *text)
-{
-    char copy[512];
-    snprintf(copy, sizeof copy, "%s", text);
-    for (char *p = copy; *p; p++)
-        *p = *p == '\'' ? '"' : *p;
-    json_t *doc = json_loads(copy, 0, NULL);
-    assert_non_null(doc);
-    return doc;
-}
 
 #define SIZES(ranks, workers) "'ranks': " ranks ", 'workers': {'count': " workers "}"
 #define ROLES(list) "'roles': [" list "]"
@@ -67,7 +56,7 @@ static void test_worker_of_each_rank(void **state)
     };
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        json_t *doc = read_doc(rows[i].doc);
+        json_t *doc = quoted_json(rows[i].doc, 0);
         struct drarun_error err = {0};
         uint32_t worker = UINT32_MAX;
         for (uint32_t rank = 0; rank < rows[i].ranks; rank++)
@@ -104,7 +93,7 @@ static void test_no_such_rank(void **state)
 {
     struct drarun_error err = {0};
     uint32_t worker = 0;
-    json_t *doc = read_doc("{" SIZES("4", "2") "}");
+    json_t *doc = quoted_json("{" SIZES("4", "2") "}", 0);
     (void)state;
     assert_int_equal(exec_worker_of_rank(doc, "train", UINT32_MAX, &worker, &err), -ENOENT);
     assert_string_equal(err.text, "train has ranks 0 to 3");
@@ -130,7 +119,7 @@ static void test_sizes_that_no_job_has(void **state)
     };
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(docs); i++) {
-        json_t *doc = read_doc(docs[i]);
+        json_t *doc = quoted_json(docs[i], 0);
         struct drarun_error err = {0};
         uint32_t worker = 0;
         if (exec_worker_of_rank(doc, "train", 0, &worker, &err) != -EPROTO ||
