@@ -304,7 +304,7 @@ static bool awaits_namespaces(struct sight *s)
 {
     if (controller_knows_namespaces(s->c))
         return false;
-    s->queued = sight_noted(s, s->c->large.waiting) || sight_noted(s, s->c->small.waiting);
+    s->queued = sight_has_place(s);
     sight_again(s, UNKNOWN_MS);
     return true;
 }

@@ -39,8 +39,7 @@ static void decide(struct sight *s)
 {
     s->queued = s->held = false;
     job_decide(s);
-    bool noted = sight_noted(s, s->c->large.waiting) || sight_noted(s, s->c->small.waiting);
-    if (s->held && noted)
+    if (s->held && sight_has_place(s))
         sight_note(s, s->c->held, json_null());
     if (s->waits || s->queued || s->held)
         return;

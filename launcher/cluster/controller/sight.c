@@ -74,6 +74,11 @@ void sight_free(struct sight *s)
     free(s);
 }
 
+bool sight_has_place(const struct sight *s)
+{
+    return sight_noted(s, s->c->large.waiting) || sight_noted(s, s->c->small.waiting);
+}
+
 bool sight_is_outdated(const struct sight *s)
 {
     const json_t *now = kube_watch_find(s->c->drajobs, s->namespace, s->name);

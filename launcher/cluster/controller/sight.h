@@ -77,6 +77,7 @@ struct sight *sight_new(struct controller *c, const char *key);
 void sight_free(struct sight *s);
 /* There is another version of the DraJob, or none any more. */
 bool sight_is_outdated(const struct sight *s);
+bool sight_has_place(const struct sight *s); /* among who waits to be created */
 /* A call is, or a process reads its spec. */
 bool sight_is_under_way(const struct sight *s);
 
