@@ -175,7 +175,7 @@ def _message(answer):
     return answer.get("message", answer) if isinstance(answer, dict) else answer
 
 
-LOOK_S, LATER_S = 0.05, 0.25
+LOOK_S, LATER_S = 0.05, 0.4
 
 
 def wait(what, condition, seconds, pause=None):
@@ -190,7 +190,7 @@ def wait(what, condition, seconds, pause=None):
         waited = time.monotonic() - begin
         if waited > seconds:
             raise AssertionError(f"after {seconds} s: {what() if callable(what) else what}")
-        time.sleep(pause or min(max(LOOK_S, waited / 20), LATER_S))
+        time.sleep(pause or min(max(LOOK_S, waited / 12), LATER_S))
 
 
 def never(what, condition, seconds):
