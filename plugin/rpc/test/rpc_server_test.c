@@ -2,7 +2,6 @@
 /* A server and its clients in one loop, over sockets. */
 #include "plugin/rpc/test/rpc_client.h"
 
-#include <signal.h>
 #include <sys/stat.h>
 
 #include "lib/base/cleanup.h"
@@ -60,7 +59,6 @@ static int set_up(void **state)
     struct world *w = calloc(1, sizeof *w);
     struct drarun_error err = {0};
     *state = w;
-    signal(SIGPIPE, SIG_IGN);
     snprintf(w->dir, sizeof w->dir, "/tmp/rpc_test.XXXXXX");
     assert_non_null(mkdtemp(w->dir));
     snprintf(w->path, sizeof w->path, "%s/t.sock", w->dir);
