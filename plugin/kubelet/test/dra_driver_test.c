@@ -179,9 +179,11 @@ static void the_kubelets_word_is_passed_on(void **state)
     client_call(&w->client, path, "\x08\1", 2, &r);
     assert_string_equal(r.grpc_status, "0");
     assert_string_equal(w->seen, "registered: ");
+    buf_done(&r.body);
     client_call(&w->client, path, "\x12\2no", 4, &r);
     assert_string_equal(r.grpc_status, "0");
     assert_string_equal(w->seen, "refused: no");
+    buf_done(&r.body);
 }
 
 /* ---- sockets of others ---- */
