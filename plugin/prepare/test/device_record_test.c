@@ -4,6 +4,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <cmocka.h>
 
 #include "lib/base/cleanup.h"
@@ -72,6 +74,82 @@ static void test_nodes(void **state)
     json_decref(record);
 }
 
+/* Each part under its key, and back: what a checkpoint of another release holds. */
+static void test_whole(void **state)
+{
+    static const char whole[] =
+        "{\"arpType\":1,\"board\":\"MT_1\",\"firmware\":\"28.41\",\"guid\":\"a:b\","
+        "\"ifName\":\"eth1\",\"kernelDriver\":\"mlx5_core\",\"kind\":\"veth\",\"link\":1,"
+        "\"mac\":\"02:01\",\"mtu\":9000,\"name\":\"nic-1\",\"nodes\":[{\"major\":231,"
+        "\"minor\":192,\"path\":\"/dev/infiniband/uverbs0\"}],\"numa\":-1,"
+        "\"pci\":\"0001:8f:00.1\",\"pciDevice\":4129,\"pciRoot\":\"pci0001:8c\","
+        "\"pcieSwitch\":\"0001:8d:00.0\",\"pf\":\"0001:8f:00.0\",\"pfDevice\":4128,\"port\":1,"
+        "\"rail\":3,\"rateMbps\":400000,\"rdma\":\"mlx5_0\",\"rdmaPort\":2,\"rdmaPorts\":4,"
+        "\"speedMbps\":100000,\"sriov\":2,\"vendor\":5555}";
+    struct node_device read;
+    CLEANUP(json_decrefp) json_t *record = json_loads(whole, 0, NULL);
+    (void)state;
+    assert_true(device_record_read(record, &read));
+    assert_int_equal(read.kind, NODE_DEVICE_NIC);
+    assert_true(read.pci.known);
+    assert_int_equal(read.pci.addr.domain, 1);
+    assert_string_equal(read.pci.bus_id, "0001:8f:00.1");
+    assert_string_equal(read.netdev.name, "eth1");
+    assert_int_equal(read.rdma.port, 2);
+    assert_int_equal(read.pci.sriov, NODE_SRIOV_VF);
+    CLEANUP(json_decrefp) json_t *again = device_record(&read);
+    cleanup_free char *text = json_dumps(again, JSON_COMPACT | JSON_SORT_KEYS);
+    assert_string_equal(text, whole);
+}
+
+static void test_gpu(void **state)
+{
+    static const char *const texts[] = {
+        "{\"gpu\":{\"ci\":0,\"gi\":7,\"mig\":true},\"link\":0,\"name\":\"m\",\"numa\":0,"
+        "\"pci\":\"0000:8f:00.0\",\"rail\":0,\"sriov\":0,\"vendor\":0}",
+        "{\"gpu\":{\"ci\":-1,\"gi\":-1,\"mig\":false},\"link\":0,\"name\":\"g\",\"numa\":0,"
+        "\"rail\":0,\"sriov\":0,\"vendor\":0}"};
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        struct node_device read;
+        CLEANUP(json_decrefp) json_t *record = json_loads(texts[i], 0, NULL);
+        assert_true(device_record_read(record, &read));
+        assert_int_equal(read.kind, i ? NODE_DEVICE_GPU : NODE_DEVICE_MIG);
+        assert_int_equal(read.gpu.minor, -1);
+        assert_int_equal(read.pci.known, i == 0);
+        CLEANUP(json_decrefp) json_t *again = device_record(&read);
+        cleanup_free char *text = json_dumps(again, JSON_COMPACT | JSON_SORT_KEYS);
+        assert_string_equal(text, texts[i]);
+    }
+}
+
+/* Of another writer: what does not fit is left out. */
+static void test_nodes_that_do_not_fit(void **state)
+{
+    struct node_device read;
+    char path[80];
+    CLEANUP(json_decrefp) json_t *nodes = json_array();
+    CLEANUP(json_decrefp) json_t *record = json_pack("{s:s, s:O}", "name", "n", "nodes", nodes);
+    (void)state;
+    for (size_t length = sizeof read.rdma.chardevs[0].path - 1;
+         length <= sizeof read.rdma.chardevs[0].path; length++) {
+        memset(path, 'x', length);
+        path[length] = '\0';
+        json_array_append_new(nodes, json_pack("{s:s}", "path", path));
+    }
+    json_array_append_new(nodes, json_pack("{s:i}", "major", 1));
+    assert_true(device_record_read(record, &read));
+    assert_int_equal(read.rdma.chardev_count, 1);
+    assert_int_equal(strlen(read.rdma.chardevs[0].path), sizeof read.rdma.chardevs[0].path - 1);
+    json_object_set_new(record, "name", json_integer(1));
+    read.port = 9;
+    assert_false(device_record_read(record, &read));
+    json_object_set_new(record, "name", json_string("n"));
+    json_object_set_new(record, "pci", json_string("8f:00"));
+    assert_false(device_record_read(record, &read));
+    assert_int_equal(read.port, 9);
+}
+
 static void test_none(void **state)
 {
     struct node_device read;
@@ -84,6 +162,10 @@ static void test_none(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_found_again),
-                                       cmocka_unit_test(test_nodes), cmocka_unit_test(test_none)};
+                                       cmocka_unit_test(test_nodes),
+                                       cmocka_unit_test(test_whole),
+                                       cmocka_unit_test(test_gpu),
+                                       cmocka_unit_test(test_nodes_that_do_not_fit),
+                                       cmocka_unit_test(test_none)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
