@@ -103,10 +103,12 @@ static void tell_story(const Drarun__Wire__RankVitals *rank, struct buf *out)
     else
         buf_printf(out, "%s %s (%s)%s%s", rank->name, state_words(rank->state), rank->state,
                    rank->wchan[0] ? " in " : "", rank->wchan);
-    for (const char *line = rank->stack; *line; line += strcspn(line, "\n")) {
-        line += strspn(line, "\n");
-        buf_printf(out, "%s%.*s", line == rank->stack ? ": " : " < ", (int)strcspn(line, "\n"),
-                   line);
+    const char *between = ": ";
+    for (const char *line = rank->stack; *(line += strspn(line, "\n"));) {
+        size_t length = strcspn(line, "\n");
+        buf_printf(out, "%s%.*s", between, (int)length, line);
+        between = " < ";
+        line += length;
     }
 }
 
