@@ -79,8 +79,8 @@ void __wrap_lead_event(struct lead *lead, enum reason reason, const char *text)
 
 static struct pod_state pods[WORKERS];
 
-const struct pod_state *__wrap_board_workers(const struct board *board, uint32_t attempt);
-const struct pod_state *__wrap_board_workers(const struct board *board, uint32_t attempt)
+const struct pod_state *__wrap_board_workers(struct board *board, uint32_t attempt);
+const struct pod_state *__wrap_board_workers(struct board *board, uint32_t attempt)
 {
     (void)board;
     assert_int_equal(attempt, 3);
