@@ -465,6 +465,71 @@ static void speed_as_published(void **state)
     tear_down(&s);
 }
 
+#define NARROW(address)                                                                            \
+    "[{\"pci\": \"" address "\", \"kind\": \"NIC\", \"lanes\": 8, \"maxLanes\": 16, "              \
+    "\"mts\": 16000, \"maxMts\": 32000}]"
+
+/* With a plan its devices count, and not all that the pod sees. */
+static void devices_of_the_plan(void **state)
+{
+    static const struct {
+        size_t gpus, unread; /* unread: those that the claim has and no slice describes */
+        bool mig;
+        const char *path, *value;
+        const char *text; /* NULL: nothing is wrong */
+    } rows[] = {
+        {1, 0, false, "probe.visibleGpus", "1", NULL},
+        {1, 0, false, "probe.visibleGpus", "0", "it sees 0 of 1 GPUs"},
+        {1, 3, false, "probe.visibleGpus", "2", "it sees 2 of 3 GPUs"},
+        {1, 3, false, "probe.visibleGpus", "3", NULL},
+        {1, 0, true, "probe.visibleGpus", "0", NULL}, /* they are parts of GPUs */
+        {0, 0, false, "probe.visibleGpus", "0", NULL},
+        {1, 0, false, "gpuNodes.0",
+         "{\"path\": \"/dev/nvidia0\", \"opens\": false, \"why\": \"x\"}",
+         "it may not open /dev/nvidia0: x"},
+        {0, 0, false, "gpuNodes.0",
+         "{\"path\": \"/dev/nvidia0\", \"opens\": false, \"why\": \"x\"}", NULL},
+        {1, 0, false, "narrow", NARROW("0000:8f:00.0"),
+         "the PCIe link of its NIC 0000:8f:00.0 has 8 of 16 lanes at 16 of 32 GT/s"},
+        {1, 0, false, "narrow", NARROW("0000:90:00.0"),
+         "the PCIe link of its NIC 0000:90:00.0 has 8 of 16 lanes at 16 of 32 GT/s"},
+        {1, 0, false, "narrow", NARROW("0000:91:00.0"), NULL},
+        {0, 0, false, "narrow", NARROW("0000:8f:00.0"), NULL},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct setting s;
+        struct profile profile = {.name = "none", .data = PROFILE_NO_DATA};
+        struct plan_gpu gpu = {.device = {.kind = rows[i].mig ? DEVICE_MIG : DEVICE_GPU,
+                                          .pci = pci_parse("0000:8f:00.0")}};
+        struct plan_nic nic = {.found = {.label = "mlx5_0",
+                                         .ibdev = "mlx5_0",
+                                         .device = {.pci = pci_parse("0000:90:00.0")}}};
+        struct plan_worker workers[WORKERS];
+        for (int w = 0; w < WORKERS; w++)
+            workers[w] = (struct plan_worker){.gpus = &gpu,
+                                              .gpu_count = rows[i].gpus,
+                                              .unread_gpus = (uint32_t)rows[i].unread,
+                                              .nics = &nic,
+                                              .nic_count = 1,
+                                              .profile = &profile};
+        struct plan plan = {.workers = workers, .worker_count = WORKERS};
+        set_up(&s);
+        s.spec.network = SPEC_NETWORK_ANY;
+        for (int w = 0; w < WORKERS; w++)
+            put(s.documents[w], "probe.visibleGpus", "9");
+        put(s.documents[1], rows[i].path, rows[i].value);
+        struct preflight result = check(&s, &plan);
+        if (result.count != (rows[i].text != NULL))
+            fail_msg("row %zu: %zu findings, %s", i, result.count,
+                     result.count ? result.list[0].text : "");
+        if (rows[i].text)
+            assert_string_equal(result.list[0].text, rows[i].text);
+        preflight_done(&result);
+        tear_down(&s);
+    }
+}
+
 /* A card of two ports has a cable in one of them. */
 static void one_port_of_two(void **state)
 {
@@ -653,6 +718,7 @@ int main(void)
         cmocka_unit_test(gids_of_others),
         cmocka_unit_test(not_opened_where_not_wanted),
         cmocka_unit_test(speed_as_published),
+        cmocka_unit_test(devices_of_the_plan),
         cmocka_unit_test(one_port_of_two),
         cmocka_unit_test(ports_that_carry_no_data),
         cmocka_unit_test(claimed_nics_that_are_down),
