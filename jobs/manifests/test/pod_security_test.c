@@ -162,13 +162,42 @@ static void test_long_words_of_the_server(void **state)
     buf_done(&out);
 }
 
+/* The text of an error is replaced where it is such a refusal, and its kind and code stay. */
+static void test_errors(void **state)
+{
+    static const struct {
+        const char *message; /* NULL: the answer has none */
+        bool explained;
+    } rows[] = {
+        {"pods \"job-w-0\" is forbidden: violates PodSecurity \"restricted:latest\": a new reason",
+         true},
+        {"pods \"job-w-0\" is forbidden: exceeded quota: team-a", false},
+        {NULL, false},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct drarun_error err = {0};
+        CLEANUP(json_decrefp) json_t *status = json_pack("{s:s*}", "message", rows[i].message);
+        error_kind(&err, DRARUN_ERR_CAPACITY, EACCES, "403");
+        assert_int_equal(pod_security_explain(status, "train", &err), rows[i].explained);
+        assert_string_equal(
+            err.text, rows[i].explained
+                          ? "namespace train enforces Pod Security \"restricted:latest\", "
+                            "which forbids pod \"job-w-0\": a new reason" TAKE_OUT("privileged")
+                          : "403");
+        assert_int_equal(err.kind, DRARUN_ERR_CAPACITY);
+        assert_int_equal(err.code, EACCES);
+    }
+    struct drarun_error none = {0};
+    assert_false(pod_security_explain(NULL, "train", &none));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_mends_it),
-        cmocka_unit_test(test_other_refusals),
-        cmocka_unit_test(test_event),
-        cmocka_unit_test(test_long_words_of_the_server),
+        cmocka_unit_test(test_what_mends_it), cmocka_unit_test(test_other_refusals),
+        cmocka_unit_test(test_event),         cmocka_unit_test(test_long_words_of_the_server),
+        cmocka_unit_test(test_errors),
     };
     return cmocka_run_group_tests_name("pod_security", tests, NULL, NULL);
 }
