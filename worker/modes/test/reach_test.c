@@ -19,7 +19,7 @@
 #include "lib/verbs/reach_rail.h"
 #include "worker/modes/reach.h"
 
-#define FULL_GID "000102030405060708090a0b0c0d0eff"
+#define FULL_GID "fe0102030405060708090a0b0c0d0eff"
 #define ADDRESS(qp, psn, lid, mtu, gid, at, key)                                                   \
     "{\"qp\":" qp ",\"psn\":" psn ",\"lid\":" lid ",\"mtu\":" mtu                                  \
     ",\"global\":true,\"gid\":\"" gid "\",\"at\":" at ",\"key\":" key "}"
@@ -211,7 +211,7 @@ static void each_step_tells_what_came_of_it(void **state)
     } table[] = {
         {"{\"accept\":" GOOD ",\"rail\":0,\"seed\":8}",
          {"{\"rail\":0,\"accepted\":false,\"fault\":\"route\",\"code\":113,\"why\":\"accept qp 1 "
-          "psn 2 lid 3 mtu 1024 global 1 gid 00..0eff at 5 key 6 seed 0 limit 0\"}"}},
+          "psn 2 lid 3 mtu 1024 global 1 gid fe..0eff at 5 key 6 seed 0 limit 0\"}"}},
         {"{\"accept\":" ADDRESS("2", "2", "3", "4", FULL_GID, "5", "6") ",\"rail\":0,\"seed\":8}",
          {"{\"rail\":0,\"accepted\":true}", "{\"rail\":0,\"saw\":true}"}},
         {"{\"accept\":" ADDRESS("2", "2", "3", "4", FULL_GID, "5", "6") ",\"rail\":0,\"seed\":9}",
@@ -220,7 +220,7 @@ static void each_step_tells_what_came_of_it(void **state)
         /* half of limitMs: the other half is for the other side to accept */
         {"{\"write\":" GOOD ",\"rail\":0,\"seed\":9223372036854775807}",
          {"{\"rail\":0,\"wrote\":false,\"fault\":\"retry\",\"code\":0,\"why\":\"write qp 1 psn 2 "
-          "lid 3 mtu 1024 global 1 gid 00..0eff at 5 key 6 seed 9223372036854775807 limit 500\"}"}},
+          "lid 3 mtu 1024 global 1 gid fe..0eff at 5 key 6 seed 9223372036854775807 limit 500\"}"}},
         {"{\"write\":" ADDRESS("16777215", "16777215", "65535", "4096", FULL_GID,
                                "9223372036854775807", "4294967295") ",\"rail\":0,\"seed\":0}",
          {"{\"rail\":0,\"wrote\":true}"}},
