@@ -2,6 +2,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -291,6 +292,52 @@ static void test_directories(void **state)
     unsetenv("TMPDIR");
 }
 
+static void test_directories_that_cannot_be_made(void **state)
+{
+    struct drarun_error err = {0};
+    char path[PATH_MAX + 1], made[64], expected[128];
+    (void)state;
+    put("file", "");
+    assert_int_equal(dirs_make("file", 0700, &err), 0); /* whatever is there */
+    assert_int_equal(dirs_make("file/x", 0700, &err), -ENOTDIR);
+    assert_string_equal(err.text, "make file/x: Not a directory");
+    assert_int_equal(dirs_make("file/x/y", 0700, &err), -ENOTDIR);
+    assert_string_equal(err.text, "make file/x: Not a directory");
+    assert_int_equal(dirs_make_parents("file/x", 0700, &err), 0);
+    for (size_t i = 0; i < PATH_MAX; i++)
+        path[i] = i % 2 ? '/' : '.';
+    path[PATH_MAX] = '\0';
+    assert_int_equal(dirs_make_parents(path, 0700, &err), -ENAMETOOLONG);
+    assert_non_null(strstr(err.text, "./././"));
+    path[PATH_MAX - 1] = '\0';
+    assert_int_equal(dirs_make_parents(path, 0700, &err), 0);
+    assert_int_equal(dirs_make_parents("/", 0700, &err), 0);
+    assert_int_equal(dirs_make("/tmp", 0700, &err), 0);
+    setenv("TMPDIR", "/no/such", 1);
+    assert_int_equal(dir_make_temporary("name", made, sizeof made, &err), -ENOENT);
+    assert_string_equal(err.text, "cannot make a directory in /no/such: No such file or directory");
+    assert_int_equal(err.kind, DRARUN_ERR_INFRASTRUCTURE);
+    assert_string_equal(made, "");
+    unsetenv("TMPDIR");
+    assert_int_equal(dir_check_own("none", &err), -ENOENT);
+    assert_string_equal(err.text, "none: No such file or directory");
+    assert_int_equal(dir_check_own("file", &err), -EPERM);
+    assert_string_equal(err.text, "file: expected a directory that is not a link: remove it");
+    assert_int_equal(symlink(".", "link"), 0);
+    assert_int_equal(dir_check_own("link", &err), -EPERM);
+    for (unsigned bit = 1; bit <= 0400; bit <<= 1) {
+        assert_int_equal(chmod(place, 0700 | bit), 0);
+        bool others = bit == 0020 || bit == 0002;
+        assert_int_equal(dir_check_own(place, &err), others ? -EPERM : 0);
+        if (!others)
+            continue;
+        snprintf(expected, sizeof expected,
+                 "%s: others may write it (mode %o): chmod go-w, or remove it", place, 0700 | bit);
+        assert_string_equal(err.text, expected);
+    }
+    assert_int_equal(chmod(place, 0700), 0);
+}
+
 static void test_tree_remove_follows_no_link(void **state)
 {
     (void)state;
@@ -393,6 +440,7 @@ int main(void)
         IN_PLACE(test_copy),
         IN_PLACE(test_remove_with_temporaries),
         IN_PLACE(test_directories),
+        IN_PLACE(test_directories_that_cannot_be_made),
         IN_PLACE(test_tree_remove_follows_no_link),
         IN_PLACE(test_tree_remove_of_any_depth),
         IN_PLACE(test_tree_remove_of_what_it_may_not),
