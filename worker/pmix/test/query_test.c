@@ -570,6 +570,82 @@ static void ranks_of_the_job_and_their_processes(void **state)
     }
 }
 
+/* ---- tools ---- */
+
+static struct {
+    pmix_status_t status;
+    pmix_proc_t name;
+} tool;
+
+static void on_tool(pmix_status_t status, pmix_proc_t *name, void *cbdata)
+{
+    (void)cbdata;
+    tool.status = status;
+    if (name)
+        tool.name = *name;
+}
+
+/* nspace: the name that it has given itself; NULL: none. */
+static void connect_tool(const char *nspace)
+{
+    struct upcall *upcall = calloc(1, sizeof *upcall);
+    const pmix_rank_t rank = 6;
+    assert_non_null(upcall);
+    memset(&tool, 0, sizeof tool);
+    upcall->kind = UPCALL_TOOL;
+    upcall->tool_cb = on_tool;
+    if (nspace) {
+        PMIX_INFO_CREATE(upcall->info, 2);
+        upcall->info_count = 2;
+        PMIX_INFO_LOAD(&upcall->info[0], PMIX_NSPACE, nspace, PMIX_STRING);
+        PMIX_INFO_LOAD(&upcall->info[1], PMIX_RANK, &rank, PMIX_PROC_RANK);
+    }
+    pmix_on_tool(&rig.host, upcall);
+}
+
+static void tools_have_names_of_their_own(void **state)
+{
+    (void)state;
+    char expected[512];
+    rig.host.tools = 0;
+    connect_tool(NULL);
+    if (tool.status == PMIX_ERR_NOT_SUPPORTED)
+        skip(); /* an unpatched library */
+    assert_int_equal(tool.status, PMIX_SUCCESS);
+    snprintf(expected, sizeof expected, "%.200s.tool.1.1", rig.job.groups[0]->nspace);
+    assert_string_equal(tool.name.nspace, expected);
+    assert_int_equal(tool.name.rank, 0);
+    connect_tool("debugger");
+    assert_string_equal(tool.name.nspace, "debugger");
+    assert_int_equal(tool.name.rank, 6);
+    connect_tool(NULL);
+    snprintf(expected, sizeof expected, "%.200s.tool.1.3", rig.job.groups[0]->nspace);
+    assert_string_equal(tool.name.nspace, expected);
+}
+
+static void so_many_tools_are_served(void **state)
+{
+    (void)state;
+    rig.host.tools = 255;
+    assert_true(pmix_has_room_for_tool(&rig.host));
+    assert_false(rig.host.tools_refused);
+    rig.host.tools = 256;
+    assert_false(pmix_has_room_for_tool(&rig.host));
+    assert_true(rig.host.tools_refused);
+    connect_tool(NULL);
+    assert_true(tool.status == PMIX_ERR_OUT_OF_RESOURCE || tool.status == PMIX_ERR_NOT_SUPPORTED);
+    assert_int_equal(rig.host.tools, 256);
+}
+
+static void names_of_jobs_are_reserved(void **state)
+{
+    (void)state;
+    assert_true(pmix_is_reserved("drarun.x"));
+    assert_true(pmix_is_reserved("drarun."));
+    assert_false(pmix_is_reserved("drarun"));
+    assert_false(pmix_is_reserved("a.drarun.x"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -583,6 +659,9 @@ int main(void)
         cmocka_unit_test(errors_of_the_library_have_words),
         cmocka_unit_test(requests_wait_by_number),
         cmocka_unit_test(ranks_of_the_job_and_their_processes),
+        cmocka_unit_test(tools_have_names_of_their_own),
+        cmocka_unit_test(so_many_tools_are_served),
+        cmocka_unit_test(names_of_jobs_are_reserved),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
