@@ -273,13 +273,81 @@ static void special_files(void **state)
     assert_int_equal(exec_reason_check(AT_FDCWD, "/dev/zero", NULL), 0);
 }
 
+/* Of a program with which nothing is wrong. */
+static void each_error_has_its_kind(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *path;
+        int code;
+        enum drarun_errkind kind;
+        const char *why; /* NULL: the error's own words */
+    } table[] = {
+        {"/bin/sh", E2BIG, DRARUN_ERR_NOT_EXECUTABLE,
+         "its arguments and environment are larger than execve takes"},
+        {"/bin/sh", ETXTBSY, DRARUN_ERR_NOT_EXECUTABLE, "it is open for writing"},
+        {"/bin/sh", EAGAIN, DRARUN_ERR_INFRASTRUCTURE, NULL},
+        {"/bin/sh", ENOMEM, DRARUN_ERR_INFRASTRUCTURE, NULL},
+        {"/bin/sh", EMFILE, DRARUN_ERR_INFRASTRUCTURE, NULL},
+        {"/bin/sh", ENFILE, DRARUN_ERR_INFRASTRUCTURE, NULL},
+        {"/bin/sh", EIO, DRARUN_ERR_NOT_EXECUTABLE, NULL},
+        {"/bin/sh", EACCES, DRARUN_ERR_NOT_EXECUTABLE, "permission denied"},
+        {"/bin/sh", EPERM, DRARUN_ERR_NOT_EXECUTABLE, "permission denied"},
+        {"/", EACCES, DRARUN_ERR_NOT_EXECUTABLE, "it is a directory"},
+        {"/dev/null", EACCES, DRARUN_ERR_NOT_EXECUTABLE, "it is not a regular file"},
+        {"/no/such", EACCES, DRARUN_ERR_NOT_EXECUTABLE,
+         "a directory in its path does not allow search"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+        struct drarun_error err = {0};
+        char expected[256];
+        /* EPERM and EACCES say the same to the user */
+        int code = table[i].code == EPERM ? EACCES : table[i].code;
+        assert_int_equal(exec_reason(AT_FDCWD, table[i].path, table[i].code, &err), -code);
+        snprintf(expected, sizeof expected, "cannot execute %s: %s", table[i].path,
+                 table[i].why ? table[i].why : strerror(code));
+        assert_string_equal(err.text, expected);
+        assert_int_equal(err.kind, table[i].kind);
+    }
+}
+
+/* Where a relative one was looked for. */
+static void no_program_of_that_name(void **state)
+{
+    (void)state;
+    struct drarun_error err = {0};
+    char expected[256];
+    cleanup_close int fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    cleanup_close int before = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    assert_true(fd >= 0 && before >= 0);
+    for (int i = 0; i < 2; i++) {
+        int code = i == 0 ? ENOENT : ENOTDIR;
+        assert_int_equal(exec_reason(AT_FDCWD, "/no/such", code, &err), -code);
+        assert_string_equal(err.text, "no program /no/such");
+        assert_int_equal(err.kind, DRARUN_ERR_NOT_FOUND);
+    }
+    assert_int_equal(exec_reason(fd, "no/such", ENOENT, &err), -ENOENT);
+    snprintf(expected, sizeof expected, "no program no/such in %s", dir);
+    assert_string_equal(err.text, expected);
+    assert_int_equal(fchdir(fd), 0);
+    assert_int_equal(exec_reason(AT_FDCWD, "such", ENOENT, &err), -ENOENT);
+    assert_int_equal(fchdir(before), 0);
+    snprintf(expected, sizeof expected, "no program such in %s", dir);
+    assert_string_equal(err.text, expected);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(text_files),       cmocka_unit_test(unknown_program),
-        cmocka_unit_test(search_order),     cmocka_unit_test(elf_files),
-        cmocka_unit_test(broken_headers),   cmocka_unit_test(special_files),
+        cmocka_unit_test(text_files),
+        cmocka_unit_test(unknown_program),
+        cmocka_unit_test(search_order),
+        cmocka_unit_test(elf_files),
+        cmocka_unit_test(broken_headers),
+        cmocka_unit_test(special_files),
         cmocka_unit_test(closed_directory),
+        cmocka_unit_test(each_error_has_its_kind),
+        cmocka_unit_test(no_program_of_that_name),
     };
     return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }
