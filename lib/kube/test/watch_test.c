@@ -165,12 +165,73 @@ static void test_reading_again(void **state)
     watch_store_done(&s);
 }
 
+static json_t *named(const char *namespace_, const char *name)
+{
+    return json_pack("{s:{s:s, s:s, s:s}}", "metadata", "namespace", namespace_, "name", name,
+                     "uid", "u");
+}
+
+/* Where it may be known from: before all is read again, and since. */
+static void test_swapping(void **state)
+{
+    struct watch_store s = {0};
+    json_t *gone = NULL;
+    (void)state;
+    assert_int_equal(watch_store_init(&s, NULL), 0);
+    assert_int_equal(put(&s, "a", "1", "1", NULL), WATCH_CHANGE_NEW);
+    assert_int_equal(put(&s, "b", "1", "1", NULL), WATCH_CHANGE_NEW);
+    assert_int_equal(watch_store_begin(&s, NULL), 0);
+    assert_int_equal(put(&s, "a", "1", "1", NULL), WATCH_CHANGE_NONE);
+    CLEANUP(json_decrefp) json_t *a = named("n", "a"), *b = named("n", "b"), *c = named("n", "c");
+    watch_store_swap(&s, a);
+    watch_store_swap(&s, b);
+    watch_store_swap(&s, c); /* which is not known */
+    assert_ptr_equal(watch_store_find(&s, "n", "a"), a);
+    assert_ptr_equal(watch_store_find(&s, "n", "b"), b);
+    assert_null(watch_store_find(&s, "n", "c"));
+    assert_int_equal(watch_store_count(&s), 2);
+    watch_store_end(&s, &gone);
+    assert_int_equal(json_object_size(gone), 1); /* b was not seen again */
+    assert_ptr_equal(json_object_get(gone, "n/b"), b);
+    assert_ptr_equal(watch_store_find(&s, "n", "a"), a);
+    json_decref(gone);
+    watch_store_done(&s);
+}
+
+/* With its namespace and a slash a name has 511 bytes at most. */
+static void test_names_of_objects(void **state)
+{
+    struct watch_store s = {0};
+    struct drarun_error err = {0};
+    json_t *before = NULL;
+    char name[511];
+    (void)state;
+    memset(name, 'x', sizeof name);
+    name[sizeof name - 1] = '\0';
+    assert_int_equal(watch_store_init(&s, NULL), 0);
+    CLEANUP(json_decrefp) json_t *longest = named("n", name + 1), *longer = named("n", name);
+    CLEANUP(json_decrefp) json_t *none = named("n", "");
+    assert_int_equal(watch_store_put(&s, longest, &before, &err), WATCH_CHANGE_NEW);
+    assert_ptr_equal(watch_store_find(&s, "n", name + 1), longest);
+    assert_int_equal(watch_store_put(&s, longer, &before, &err), -EPROTO);
+    assert_int_equal(strncmp(err.text, "an object without a usable name: \"xxx", 36), 0);
+    assert_int_equal(watch_store_put(&s, none, &before, &err), -EPROTO);
+    assert_string_equal(err.text, "an object without a usable name: \"\"");
+    assert_int_equal(err.kind, DRARUN_ERR_CLUSTER);
+    assert_null(watch_store_remove(&s, none));
+    assert_null(watch_store_find(&s, "n", ""));
+    watch_store_swap(&s, none);
+    assert_int_equal(watch_store_count(&s), 1);
+    watch_store_done(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pieces),        cmocka_unit_test(test_malformed_events),
-        cmocka_unit_test(test_event_limit),   cmocka_unit_test(test_changes),
-        cmocka_unit_test(test_reading_again),
+        cmocka_unit_test(test_pieces),           cmocka_unit_test(test_malformed_events),
+        cmocka_unit_test(test_event_limit),      cmocka_unit_test(test_changes),
+        cmocka_unit_test(test_reading_again),    cmocka_unit_test(test_swapping),
+        cmocka_unit_test(test_names_of_objects),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
