@@ -16,7 +16,7 @@ from .cluster import state
 
 # What tests and soaks name their folders: tempfile's eight characters after a prefix.
 FOLDER = re.compile(r"(dt|dt-pytest|dt-report|dt-vm|dt-image|dt-cluster|dr|soak|soak-report)-[a-z0-9_]{8}")
-CGROUP = re.compile(r"drarun-test-\d+(-.*)?|dt-cluster-[a-z0-9_]{8}-n\d+")
+CGROUP = re.compile(r"drarun-test-\d+(-.*)?|drarun-mutate-\d+-.+|dt-cluster-[a-z0-9_]{8}-n\d+")
 
 
 def folders(parent):
