@@ -25,16 +25,16 @@ static bool is_name(const char *name)
     return length > 0 && length < IFNAMSIZ && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
 }
 
-int net_name_read(const struct reader_node *node, char *name)
+void net_name_read(const struct reader_node *node, char *name)
 {
     const char *text = NULL;
     if (reader_text(node, &text) < 0)
-        return -EINVAL;
-    if (!is_name(text))
-        return reader_expected(node, "an interface's name of 1 to 15 letters, digits, \"-\", "
-                                     "\"_\" and \".\"");
-    memcpy(name, text, strlen(text) + 1);
-    return 0;
+        return;
+    if (is_name(text))
+        memcpy(name, text, strlen(text) + 1);
+    else
+        reader_expected(node, "an interface's name of 1 to 15 letters, digits, \"-\", \"_\" "
+                              "and \".\"");
 }
 
 static void read_name(const struct reader_node *node, void *field)

@@ -76,7 +76,7 @@ json_t *net_config_json(const struct net_config *config);
 
 /* The name of an interface as the kernel and DraNet take it: 1 to 15 letters, digits, "-", "_" and
  * ".", not "." or "..". name has IFNAMSIZ bytes. */
-int net_name_read(const struct reader_node *node, char *name);
+void net_name_read(const struct reader_node *node, char *name);
 /* Reads a list of prefixes; *ret_list is malloc'ed. */
 int net_prefixes_read(const struct reader_node *node, struct ip_prefix **ret_list,
                       size_t *ret_count);
