@@ -193,7 +193,8 @@ int job_reach_judge(const struct job_reach *r, struct drarun_error *err)
         buf_done(&line);
     }
     if (preflight.count > SAID_MAX)
-        log_note("and %zu more pairs of NICs", preflight.count - SAID_MAX);
+        log_note("and %zu more pair%s of NICs", preflight.count - SAID_MAX,
+                 preflight.count - SAID_MAX == 1 ? "" : "s");
     rc = preflight_result(&preflight, err);
     bool all = preflight.count == 0;
     preflight_done(&preflight);

@@ -574,7 +574,9 @@ static void many_pairs(void **state)
         uint32_t workers;
         size_t lines;
         const char *end;
-    } rows[] = {{16, 16, CURE}, {18, 17, "\nand 2 more pairs of NICs\n"}};
+    } rows[] = {{16, 16, CURE},
+                {17, 17, "\nand 1 more pair of NICs\n"},
+                {18, 17, "\nand 2 more pairs of NICs\n"}};
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct drarun_error err = {0};
